@@ -21,7 +21,7 @@ import dobandit as dob
 from bench_experiments import G1, experiment_in
 from dobandit.experiment.storage import open_storage
 from dobandit.service.app import create_app
-from dobandit.service.settings import Settings
+from dobandit.service.service_settings import Settings
 
 ADDRESS, ASKED = "http://127.0.0.1:8765", 200
 

@@ -21,7 +21,7 @@ import pytest
 import dobandit as dob
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.report.study_report import study_page
-from dobandit.service.pages.experiment import snapshot_of
+from dobandit.service.pages.experiment_page import snapshot_of
 from helpers.page_faults import FAULTS, decent
 from helpers.worlds import THOROUGH
 

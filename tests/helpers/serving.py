@@ -15,7 +15,7 @@ import uvicorn.server
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.experiment.tokens import create_token
 from dobandit.service.app import bound, create_app, server_of
-from dobandit.service.settings import Settings
+from dobandit.service.service_settings import Settings
 
 FUNNEL = {"graph": "email -> visit\ncoupon -> visit\nvisit -> buy\ncoupon -> buy", "target": "buy", "budget": 1}
 

@@ -11,7 +11,7 @@ from dobandit.errors import StorageError
 from dobandit.experiment.storage import MemoryStorage, open_storage
 from dobandit.experiment.stretches import Stretches
 from dobandit.policy.base import round_draws
-from dobandit.service.pages import words
+from dobandit.service.pages import page_wording
 from dobandit.service.pages.demo import NAME, Shop, begin, carried_out
 from helpers.pages import FUNNEL, HOSTILE, Visit, harmless
 
@@ -69,7 +69,7 @@ def test_a_snapshot_is_one_file_that_needs_nothing_else(shop):
     text = answer.text
     assert answer.headers["content-disposition"].startswith('attachment; filename="spring-sale.html"')
     assert not re.search(r"<script|<link|<form|url\(|@import|href=\"/|https?://(?!www\.w3\.org)", text)
-    assert words.digits(shop.experiment.recommend().value) in text
+    assert page_wording.digits(shop.experiment.recommend().value) in text
     assert "A snapshot of" in text
     assert text.index("<style>") < text.index("<main>")
 

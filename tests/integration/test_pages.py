@@ -13,9 +13,9 @@ from dobandit.experiment.reasons import lever_words
 from dobandit.experiment.storage import MemoryStorage
 from dobandit.experiment.tokens import create_token
 from dobandit.service.page_cache import PageCache
-from dobandit.service.pages import words
+from dobandit.service.pages import page_wording
 from dobandit.service.pages.demo import GRAPH, NAME, Shop, begin
-from dobandit.service.pages.pictures import edges_between
+from dobandit.service.pages.page_pictures import edges_between
 from helpers.pages import Visit, harmless
 
 # -- what pages say ---------------------------------------------------------------------------------------------------
@@ -25,7 +25,7 @@ def test_the_list_says_what_to_set_and_how_far_each_is(shop):
     page = harmless(shop.get("/").text)
     told = shop.experiment.recommend()
     assert NAME in page.text
-    assert words.sets(told.do) in page.text
+    assert page_wording.sets(told.do) in page.text
     assert f"{told.value:.2f}" in page.text
     assert "told 40 pending 1" in page.text
     assert ", 95%)" in page.text
@@ -59,12 +59,12 @@ def test_one_experiment_says_what_the_model_the_data_and_doing_nothing_say(shop)
     page = harmless(shop.get("/experiments/1").text)
     told, seen = shop.experiment.recommend(), shop.experiment.best_observed()
     for value in (told.value, told.nothing.value, seen.mean):
-        assert words.digits(value) in page.text
+        assert page_wording.digits(value) in page.text
     assert told.interval_words in page.text
     for warning in told.warnings:
         assert warning in page.text
     for row in shop.experiment.estimates():
-        assert f"({words.span((row.low, row.high), 2)}" in page.text
+        assert f"({page_wording.span((row.low, row.high), 2)}" in page.text
 
 
 def test_every_link_within_a_page_leads_somewhere(shop):
@@ -86,7 +86,8 @@ def test_the_slider_shows_what_was_known_then(shop):
     told = then.recommend()
     for page in (part, whole):
         assert (
-            f"After 17 closed trials: set {words.sets(told.do)}; purchase estimated at {told.value:.2f} (" in page.text
+            f"After 17 closed trials: set {page_wording.sets(told.do)}; purchase estimated at {told.value:.2f} ("
+            in page.text
         )
     shown = shop.get("/experiments/1/graph", round=17).text
     for row in then.estimates():
@@ -103,8 +104,8 @@ def test_a_trial_shows_why_it_was_chosen(shop):
     text = shop.get(f"/experiments/1/trials/{number}").text
     page = harmless(text)
     assert told.why in page.text
-    assert words.digits(told.predicted) in page.text
-    assert words.sets(told.runner_up.do) in page.text
+    assert page_wording.digits(told.predicted) in page.text
+    assert page_wording.sets(told.runner_up.do) in page.text
     fall = re.findall(r'class="label(?: strong)?">([+−]?[0-9.]+)</text>', text)
     assert fall[: len(fall) // 2] == fall[len(fall) // 2 :]  # wide and narrow show the same
     steps = [float(amount.replace("−", "-")) for amount in fall[: len(fall) // 2] if amount[0] in "+−"]
@@ -194,25 +195,27 @@ def test_what_is_not_there_is_said(shop):
 
 def test_the_sentence_on_top_is_as_sure_as_the_rounds(shop):
     told = shop.experiment.recommend()._replace(verdict="fits", probability_best=0.99, gap=0.5)
-    sure = words.headline(told._replace(uplift=None), "", "buy", 40, None, 0.01)
+    sure = page_wording.headline(told._replace(uplift=None), "", "buy", 40, None, 0.01)
     assert sure.tone == "go"
     assert "almost certainly the best" in sure.more
     assert sure.guaranteed.startswith("Guaranteed (99%, at every look, as far as the graph is right): buy is ")
-    assert words.headline(told._replace(probability_best=0.4), "", "buy", 40, None, 0.01).tone == "wait"
-    doubt = words.headline(told._replace(verdict="contradicted"), "", "buy", 40, None, 0.01)
+    assert page_wording.headline(told._replace(probability_best=0.4), "", "buy", 40, None, 0.01).tone == "wait"
+    doubt = page_wording.headline(told._replace(verdict="contradicted"), "", "buy", 40, None, 0.01)
     assert doubt.tone == "doubt"
     assert "contradict" in doubt.sure
-    sentence = words.headline(told, "", "buy", 40, None, 0.01)
+    sentence = page_wording.headline(told, "", "buy", 40, None, 0.01)
     assert f"{sentence.act} {sentence.sure}" == told.sentence.replace("(-", "(−").replace("purchase", "buy")
-    stop = words.headline(told._replace(doubts=()), "", "buy", 40, 0.5, 0.01).more
+    stop = page_wording.headline(told._replace(doubts=()), "", "buy", 40, 0.5, 0.01).more
     assert "May I stop? Yes: no allowed action is better by more than 0.5, with 99%" in stop
-    untested = words.headline(told._replace(doubts=(), verdict="unknown"), "", "buy", 40, 0.5, 0.01)
+    untested = page_wording.headline(told._replace(doubts=(), verdict="unknown"), "", "buy", 40, 0.5, 0.01)
     assert "May I stop? Not yet: the rounds have not tested the model." in untested.more
-    doubted = words.headline(told._replace(doubts=("It was never set.",)), "", "buy", 40, 0.5, 0.01)
+    doubted = page_wording.headline(told._replace(doubts=("It was never set.",)), "", "buy", 40, 0.5, 0.01)
     assert "May I stop? No: something speaks against it, see the caveats." in doubted.more
-    assert "stop?" not in "".join(words.headline(told._replace(verdict="contradicted"), "", "buy", 40, 0.5, 0.01))
-    assert words.headline(told, "", "buy", 0, None, 0.01).tone == "wait"
-    assert words.headline(None, "no model", "buy", 4, None, 0.01)[:3] == (
+    assert "stop?" not in "".join(
+        page_wording.headline(told._replace(verdict="contradicted"), "", "buy", 40, 0.5, 0.01)
+    )
+    assert page_wording.headline(told, "", "buy", 0, None, 0.01).tone == "wait"
+    assert page_wording.headline(None, "no model", "buy", 4, None, 0.01)[:3] == (
         "No set can be recommended.",
         "no model",
         "doubt",

@@ -9,9 +9,9 @@ from dobandit import CausalGraph, create_experiment
 from dobandit.experiment.reasons import may_stop
 from dobandit.experiment.stretches import CONTEXTS
 from dobandit.service.page_cache import PageCache
-from dobandit.service.pages import words
-from dobandit.service.pages.experiment import snapshot_of, view
-from dobandit.service.settings import Settings
+from dobandit.service.pages import page_wording
+from dobandit.service.pages.experiment_page import snapshot_of, view
+from dobandit.service.service_settings import Settings
 from helpers.pages import HOSTILE, Visit, harmless
 
 BEST = {0: "email", 1: "banner"}  # what to set, by mobile: each does harm in the other context
@@ -225,17 +225,17 @@ def test_hostile_names_of_context_variables_do_no_harm():
 
 
 def test_contexts_in_words():
-    assert words.context({"mobile": 1, "age": 0.25}) == "mobile = 1, age = 0.25"
+    assert page_wording.context({"mobile": 1, "age": 0.25}) == "mobile = 1, age = 0.25"
     wide = dict.fromkeys("abcdef", 0)
-    assert words.context(wide) == "all 6 variables = 0"
-    assert words.context(wide | {"c": 1}) == "c = 1, all others = 0"
-    assert words.context(dict.fromkeys("abcde", 1)) == "a = 1, b = 1, c = 1, d = 1, e = 1"
+    assert page_wording.context(wide) == "all 6 variables = 0"
+    assert page_wording.context(wide | {"c": 1}) == "c = 1, all others = 0"
+    assert page_wording.context(dict.fromkeys("abcde", 1)) == "a = 1, b = 1, c = 1, d = 1, e = 1"
 
 
 def test_what_is_said_of_other_contexts():
     a, b = {"a": 1}, {"b": 1}
-    assert words.elsewhere(a, [a]) == "In the other context below, the same set looks best."
-    assert words.elsewhere(a, [b]) == "In the other context below, another set looks best."
-    assert words.elsewhere(a, [a, b, a]) == "In 1 of the 3 other contexts below, another set looks best."
-    assert words.elsewhere(a, [b, b]) == "In all 2 other contexts below, another set looks best."
-    assert words.elsewhere(a, [a, a]) == "In all 2 other contexts below, the same set looks best."
+    assert page_wording.elsewhere(a, [a]) == "In the other context below, the same set looks best."
+    assert page_wording.elsewhere(a, [b]) == "In the other context below, another set looks best."
+    assert page_wording.elsewhere(a, [a, b, a]) == "In 1 of the 3 other contexts below, another set looks best."
+    assert page_wording.elsewhere(a, [b, b]) == "In all 2 other contexts below, another set looks best."
+    assert page_wording.elsewhere(a, [a, a]) == "In all 2 other contexts below, the same set looks best."

@@ -14,7 +14,7 @@ from dobandit.experiment.export import document
 from dobandit.experiment.reasons import lever_words, may_stop, sentence_of, stop_words
 from dobandit.policy.answers import Recommendation, Worth, lever_effect
 from dobandit.policy.engine import Interval
-from dobandit.service.pages.words import headline
+from dobandit.service.pages.page_wording import headline
 
 GRAPH = dob.CausalGraph([("email", "buy"), ("coupon", "buy")], target="buy")
 NAMES = map("spring-{}".format, itertools.count())

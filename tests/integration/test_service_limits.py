@@ -9,7 +9,7 @@ import pytest
 
 from dobandit.errors import StorageError
 from dobandit.experiment.storage import open_storage
-from dobandit.service.problems import told_to_visitors
+from dobandit.service.error_responses import told_to_visitors
 from helpers.service_callers import API, problem, raw
 from helpers.serving import FUNNEL, served
 from helpers.worlds import THOROUGH
@@ -225,7 +225,7 @@ def test_heads_and_forms_that_cannot_be_read(house):
 def test_long_answers_leave_threads_for_asks(house):
     """However many questions wait for their answers, an ask finds a thread."""
     begun, over = threading.Semaphore(0), threading.Event()
-    real = house.app.state.house.experiment(house.spring)
+    real = house.app.state.registry.experiment(house.spring)
 
     def slow(self):
         begun.release()

@@ -16,7 +16,7 @@ from dobandit.client.service import connect
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage import MemoryStorage, open_storage
 from dobandit.experiment.tokens import create_token
-from dobandit.service.settings import Settings
+from dobandit.service.service_settings import Settings
 from helpers import experiments
 from helpers.serving import app_of, listening
 

@@ -1,4 +1,4 @@
-"""The house of a service: the log of an experiment is read once, and no more experiments are kept than there is room
+"""The registry of a service: the log of an experiment is read once, and no more experiments are kept than there is room
 for."""
 
 import gc
@@ -10,8 +10,8 @@ import pytest
 from dobandit import CausalGraph, create_experiment
 from dobandit.errors import MissingError
 from dobandit.experiment.storage import MemoryStorage
-from dobandit.service.house import House
-from dobandit.service.settings import Settings
+from dobandit.service.experiment_registry import ExperimentRegistry
+from dobandit.service.service_settings import Settings
 from helpers.experiments import rounds_learned
 
 GRAPH = CausalGraph([("a", "c"), ("b", "c"), ("c", "y"), ("a", "y")], target="y")
@@ -30,8 +30,8 @@ def storage():
 
 
 @pytest.fixture
-def house(storage):
-    return House(storage, Settings())
+def registry(storage):
+    return ExperimentRegistry(storage, Settings())
 
 
 def made(storage, name, rounds=0):
@@ -41,21 +41,21 @@ def made(storage, name, rounds=0):
 
 
 def test_no_more_experiments_are_kept_than_there_is_room_for(storage):
-    house = House(storage, Settings(most_kept=3))
+    registry = ExperimentRegistry(storage, Settings(most_kept=3))
     ids = [made(storage, f"one {i}") for i in range(5)]
-    first = house.experiment(ids[0])
-    assert house.experiment(ids[0]) is house.at_work(ids[0]) is first
-    old, second = house.pages(ids[0]), house.pages(ids[1])
-    house.pages(ids[2])
-    assert house.experiment(ids[0]) is first  # it was used meanwhile
+    first = registry.experiment(ids[0])
+    assert registry.experiment(ids[0]) is registry.at_work(ids[0]) is first
+    old, second = registry.pages(ids[0]), registry.pages(ids[1])
+    registry.pages(ids[2])
+    assert registry.experiment(ids[0]) is first  # it was used meanwhile
     for one in ids[3:]:
-        house.pages(one)
-    assert house.pages(ids[0]) is old
-    assert house.pages(ids[1]) is not second
+        registry.pages(one)
+    assert registry.pages(ids[0]) is old
+    assert registry.pages(ids[1]) is not second
     for one in ids[1:4]:
-        house.at_work(one)
-    assert house.experiment(ids[0]) is not first
-    assert house.pages(ids[0]) is not old
+        registry.at_work(one)
+    assert registry.experiment(ids[0]) is not first
+    assert registry.pages(ids[0]) is not old
     gone = weakref.ref(second)
     del second
     gc.collect()
@@ -63,38 +63,38 @@ def test_no_more_experiments_are_kept_than_there_is_room_for(storage):
 
 
 def test_an_experiment_that_had_to_make_room_goes_on_where_it_was(storage):
-    house = House(storage, Settings(most_kept=1))
+    registry = ExperimentRegistry(storage, Settings(most_kept=1))
     one, other = made(storage, "one"), made(storage, "other")
     undisturbed = create_experiment("undisturbed", GRAPH, budget=1, storage=MemoryStorage(), seed=3)
     rng = np.random.default_rng(1)
     for _ in range(12):
-        trial, same = house.at_work(one).ask(), undisturbed.ask()
+        trial, same = registry.at_work(one).ask(), undisturbed.ask()
         assert (trial.do, trial.predicted, trial.why) == (same.do, same.predicted, same.why)
-        house.at_work(other)
+        registry.at_work(other)
         seen = {name: int(rng.random() < 0.5) for name in "abcy"} | trial.do
-        house.at_work(one).tell(trial, seen)
+        registry.at_work(one).tell(trial, seen)
         undisturbed.tell(same, seen)
-        house.experiment(other)
-    assert house.experiment(one).recommend() == undisturbed.recommend()
+        registry.experiment(other)
+    assert registry.experiment(one).recommend() == undisturbed.recommend()
 
 
-def test_what_was_deleted_is_not_kept(house, storage):
+def test_what_was_deleted_is_not_kept(registry, storage):
     one = made(storage, "one")
-    house.at_work(one)
-    house.experiment(one)
+    registry.at_work(one)
+    registry.experiment(one)
     storage.delete("one")
     with pytest.raises(MissingError):
-        house.experiment(one)
+        registry.experiment(one)
     with pytest.raises(MissingError):
-        house.counted(one)
+        registry.counted(one)
 
 
-def test_the_log_is_read_once_for_asking_and_for_answering(house, storage, monkeypatch):
+def test_the_log_is_read_once_for_asking_and_for_answering(registry, storage, monkeypatch):
     one = made(storage, "one", 40)
     learned = rounds_learned(monkeypatch)
-    asked = house.at_work(one).ask()
-    answer = house.experiment(one).recommend()
-    house.pages(one).follow()
+    asked = registry.at_work(one).ask()
+    answer = registry.experiment(one).recommend()
+    registry.pages(one).follow()
     assert sum(learned) == 40
     monkeypatch.undo()
     same = create_experiment("same", GRAPH, budget=1, storage=MemoryStorage(), seed=3)

@@ -54,7 +54,7 @@ def serve_command(
     """
     with serving_packages("serving"):
         from dobandit.service.app import bound, create_app
-        from dobandit.service.settings import LOOPBACK, Settings
+        from dobandit.service.service_settings import LOOPBACK, Settings
 
     local = _is_loopback(host)
     for name in allowed_hosts:
@@ -103,7 +103,7 @@ def demo_command(port: int, pace: float, rounds: int, seed: int) -> None:
     with serving_packages("serving"):
         from dobandit.service.app import bound, create_app
         from dobandit.service.pages.demo import Shop, begin
-        from dobandit.service.settings import Settings
+        from dobandit.service.service_settings import Settings
 
     listener = bound(_DEMO_HOST, port)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a demo that is ended throws its database away too

@@ -15,12 +15,12 @@ from starlette.staticfiles import StaticFiles
 
 from dobandit.errors import DobanditError
 from dobandit.experiment.storage import Storage
-from dobandit.service import api, health, login, pages, problems
+from dobandit.service import api, error_responses, health, login, pages
 from dobandit.service.auth_middleware import AuthMiddleware
-from dobandit.service.house import House
+from dobandit.service.experiment_registry import ExperimentRegistry
 from dobandit.service.pages.rendering import HERE
-from dobandit.service.settings import Settings
-from dobandit.service.visitors import LoginLink, Sessions, Tokens
+from dobandit.service.service_settings import Settings
+from dobandit.service.sessions import LoginLink, Sessions, Tokens
 from dobandit.version import VERSION
 
 _HOUR = 3600.0
@@ -39,13 +39,13 @@ def create_app(storage: Storage, settings: Settings) -> FastAPI:
         redirect_slashes=False,
     )
     state = app.state
-    state.settings, state.house = settings, House(storage, settings)
+    state.settings, state.registry = settings, ExperimentRegistry(storage, settings)
     state.sessions, state.tokens = Sessions(settings), Tokens(storage, settings)
     state.login = LoginLink() if settings.login else None
     state.started = state.used_login = lambda: None  # `serve` prints a login link then
     state.figures, state.warmth = health.Figures(), health.Warmth()
     app.add_middleware(AuthMiddleware, state=state)
-    problems.install(app)
+    error_responses.install(app)
     api.install(app)
     for router in (health.router, login.router, pages.router):
         app.include_router(router)
@@ -58,7 +58,7 @@ async def _alive(app: FastAPI) -> AsyncIterator[None]:
     """While the service runs."""
     if app.state.settings.warm:
         threading.Thread(target=app.state.warmth.warm, name="warming", daemon=True).start()
-    tidying = asyncio.create_task(_tidy(app.state.house))
+    tidying = asyncio.create_task(_tidy(app.state.registry))
     app.state.started()
     try:
         yield
@@ -66,11 +66,11 @@ async def _alive(app: FastAPI) -> AsyncIterator[None]:
         tidying.cancel()
 
 
-async def _tidy(house: House) -> None:
+async def _tidy(registry: ExperimentRegistry) -> None:
     """Forget answers that nobody will ask for again."""
     while True:
         with suppress(DobanditError):
-            await run_sync(house.forget_answers)
+            await run_sync(registry.forget_answers)
         await asyncio.sleep(_HOUR)
 
 

@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 from fastapi import Request
 from starlette.types import Message, Receive
 
-from dobandit.service.problems import Refusal
-from dobandit.service.visitors import Visitor
+from dobandit.service.error_responses import Refusal
+from dobandit.service.sessions import Visitor
 
 
 def require_host(request: Request, allowed: tuple[str, ...]) -> None:

@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from dobandit.errors import DobanditError
 from dobandit.service.auth_middleware import ALIVE, READY, REQUESTS, STREAMS
-from dobandit.service.problems import Refusal
-from dobandit.service.requests import answer, house_of
+from dobandit.service.error_responses import Refusal
+from dobandit.service.http_requests import answer, registry_of
 
 router = APIRouter(include_in_schema=False)
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -77,7 +77,7 @@ async def alive() -> Response:
 def ready(request: Request) -> Response:
     """The storage can be reached, and an `ask` waits for no compiler."""
     try:
-        house_of(request).storage.find("")
+        registry_of(request).storage.find("")
     except DobanditError as error:
         raise Refusal(503, f"the storage cannot be reached ({type(error).__name__}).", {"Retry-After": "5"}) from None
     if not request.app.state.warmth.done.is_set():
@@ -87,8 +87,8 @@ def ready(request: Request) -> Response:
 
 @router.get("/metrics")
 def metrics(request: Request) -> Response:
-    """For Prometheus. Numbers of experiments and trials are sums, so that no name leaves the house."""
-    under_way, listed = request.app.state.auth.under_way, house_of(request).storage.experiments()
+    """For Prometheus. Numbers of experiments and trials are sums, so that no name leaves the service."""
+    under_way, listed = request.app.state.auth.under_way, registry_of(request).storage.experiments()
     gauges = {
         "dobandit_requests_under_way": under_way[REQUESTS],
         "dobandit_event_streams": under_way[STREAMS],

@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 from dobandit.experiment.storage.books import MANAGE
 from dobandit.service.auth_middleware import LOGIN, LOGOUT, cookie_name, cookie_of
 from dobandit.service.pages.rendering import page
-from dobandit.service.visitors import Visitor
+from dobandit.service.sessions import Visitor
 
 router = APIRouter(include_in_schema=False)
 OWNER = Visitor("login link", MANAGE)

@@ -19,8 +19,8 @@ from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.experiment.stretches import CONTEXTS, Contexts, Stretches
 from dobandit.policy.answers import Recommendation
 from dobandit.policy.learner import Learner
-from dobandit.service.problems import told_to_visitors
-from dobandit.service.settings import Settings
+from dobandit.service.error_responses import told_to_visitors
+from dobandit.service.service_settings import Settings
 
 _KEPT = 4 * CONTEXTS  # answers
 _USUAL = Settings()

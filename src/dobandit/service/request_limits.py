@@ -9,8 +9,8 @@ import time
 from fastapi import Request
 from starlette.types import Receive
 
-from dobandit.service.problems import Refusal
-from dobandit.service.settings import Settings
+from dobandit.service.error_responses import Refusal
+from dobandit.service.service_settings import Settings
 
 _BURST = 3.0  # seconds of requests that may come at once
 _MOST = 10_000  # buckets

@@ -223,7 +223,7 @@ def snapshot_command(experiment: Experiment, file: str | None, force: bool, as_j
     from dobandit.cli.serve import serving_packages  # for sockets, which no other command here needs
 
     with serving_packages("a snapshot"):
-        from dobandit.service.pages.experiment import file_name, snapshot_of
+        from dobandit.service.pages.experiment_page import file_name, snapshot_of
     path = f"{file_name(experiment.name)}.html" if file is None else file
     _require_new(path, force)
     stored = experiment.storage.find(experiment.name)

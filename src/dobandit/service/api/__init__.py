@@ -11,9 +11,9 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import RedirectResponse
 from starlette.responses import Response
 
-from dobandit.service.api import catalogue, graphs, reading, rounds
+from dobandit.service.api import answer_routes, experiment_routes, graph_routes, round_routes
+from dobandit.service.http_requests import answer
 from dobandit.service.pages.rendering import page
-from dobandit.service.requests import answer
 
 PREFIX = "/api/v1"
 router = APIRouter(include_in_schema=False)
@@ -21,7 +21,14 @@ router = APIRouter(include_in_schema=False)
 
 def install(app: FastAPI) -> None:
     """All routes of the API; first those that are called most."""
-    for part in (rounds.router, reading.router, catalogue.router, graphs.router, catalogue.audit_router, router):
+    for part in (
+        round_routes.router,
+        answer_routes.router,
+        experiment_routes.router,
+        graph_routes.router,
+        experiment_routes.audit_router,
+        router,
+    ):
         app.include_router(part, prefix=PREFIX)
 
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from dobandit.report.style import DRAWN, TOKENS
-from dobandit.service.pages import experiment, listing, new_experiment, today, trials
+from dobandit.service.pages import experiment_page, list_page, new_experiment_page, today_page, trial_pages
 
 router = APIRouter(include_in_schema=False)
 
@@ -17,5 +17,5 @@ def drawn_style() -> Response:
     return Response(TOKENS + DRAWN, media_type="text/css", headers={"Cache-Control": "max-age=3600"})
 
 
-for part in (listing, experiment, trials, today, new_experiment):
+for part in (list_page, experiment_page, trial_pages, today_page, new_experiment_page):
     router.include_router(part.router)

@@ -22,9 +22,9 @@ from dobandit.model.causal_model import CausalModel
 from dobandit.model.model_files import is_model_document, model_from_document
 from dobandit.report.graph_layout import drawable
 from dobandit.report.svg.graph_drawing import graph_panel
+from dobandit.service.http_requests import text
 from dobandit.service.pages.rendering import drawn
-from dobandit.service.requests import text
-from dobandit.service.settings import Settings
+from dobandit.service.service_settings import Settings
 
 TARGET, SEEN, SETTABLE, CONTEXT, HIDDEN = "target", "seen", "controllable", "context", "latent"
 REQUIRED, ALWAYS, FORBIDDEN = "require", "always_set", "forbid"

@@ -14,11 +14,11 @@ from starlette.responses import Response
 from starlette.templating import Jinja2Templates
 
 from dobandit.experiment.reasons import may_stop, more_words
-from dobandit.service.pages import words
+from dobandit.service.pages import page_wording
 from dobandit.texts import action_words, counted, percent, printable, printable_lines, shortened
 
 if TYPE_CHECKING:
-    from dobandit.service.problems import Refusal
+    from dobandit.service.error_responses import Refusal
 
 HERE = Path(__file__).parent
 _TITLES = {  # of pages that say what went wrong, in plain words
@@ -44,7 +44,7 @@ def cut(text: str, most: int) -> str:
 
 def _sets(do: Mapping[str, float], most: int) -> str:
     """What is set, with names cut likewise."""
-    return _pointed(words.sets(do, most), printable(action_words(do)))
+    return _pointed(page_wording.sets(do, most), printable(action_words(do)))
 
 
 def _pointed(shown: str, whole: str) -> str:
@@ -55,16 +55,16 @@ environment = Environment(
     loader=FileSystemLoader(HERE / "templates"), autoescape=True, finalize=_shown, trim_blocks=True, lstrip_blocks=True
 )
 environment.filters |= {
-    "digits": words.digits,
-    "signed": words.signed,
-    "span": words.span,
+    "digits": page_wording.digits,
+    "signed": page_wording.signed,
+    "span": page_wording.span,
     "many": counted,
-    "level": words.level,
-    "promise": words.promise,
-    "moment": words.moment,
+    "level": page_wording.level,
+    "promise": page_wording.promise,
+    "moment": page_wording.moment,
     "sets": _sets,
-    "context": words.context,
-    "of_rounds": words.of_rounds,
+    "context": page_wording.context,
+    "of_rounds": page_wording.of_rounds,
     "share": percent,
     "stops": may_stop,
     "more": more_words,

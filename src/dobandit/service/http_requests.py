@@ -21,9 +21,9 @@ from starlette.responses import Response
 from dobandit.checks import shown
 from dobandit.errors import DobanditError, ObservationError, ParseError, closest
 from dobandit.service.audited import Change, dumped, making
-from dobandit.service.house import House
-from dobandit.service.problems import Refusal
-from dobandit.service.visitors import Visitor
+from dobandit.service.error_responses import Refusal
+from dobandit.service.experiment_registry import ExperimentRegistry
+from dobandit.service.sessions import Visitor
 from dobandit.strict_json import load_json
 
 P = ParamSpec("P")
@@ -63,9 +63,9 @@ def answering(handler: Callable[P, T]) -> Callable[P, Awaitable[T]]:
     return handled
 
 
-def house_of(request: Request) -> House:
-    house: House = request.app.state.house
-    return house
+def registry_of(request: Request) -> ExperimentRegistry:
+    registry: ExperimentRegistry = request.app.state.registry
+    return registry
 
 
 def visitor_of(request: Request) -> Visitor:
@@ -187,7 +187,7 @@ def in_the_name_of(request: Request, what: str, name: str | None = None) -> Iter
 
 def _answered(request: Request, change: Change) -> str | None:
     """The answer to the same request before. Raises a Refusal where another request has its key."""
-    kept = None if change.key is None else house_of(request).storage.answer(change.owner, change.key)
+    kept = None if change.key is None else registry_of(request).storage.answer(change.owner, change.key)
     if kept is not None and kept.digest != change.digest:
         raise Refusal(
             422,
@@ -201,7 +201,7 @@ def _answered(request: Request, change: Change) -> str | None:
 def _change(
     request: Request, what: str, name: str | None, body: bytes = b"", kept: Callable[[Any], Any] | None = None
 ) -> Change:
-    visitor, now = visitor_of(request), house_of(request).settings.clock()
+    visitor, now = visitor_of(request), registry_of(request).settings.clock()
     key = request.headers.get("idempotency-key") if kept is not None else None
     if key is not None and not _KEY.fullmatch(key):
         raise Refusal(422, f"an Idempotency-Key has 1 to 200 visible ASCII characters, but got {shown(key)}.")

@@ -24,6 +24,8 @@ from dobandit.model.links import BUILDERS
 from dobandit.oracle.rules import RULE_WORDS, Rules, require_budget
 from dobandit.policy.problem import checked_horizon
 from dobandit.service.auth_middleware import require
+from dobandit.service.error_responses import told_to_visitors
+from dobandit.service.http_requests import Form, in_the_name_of, text
 from dobandit.service.pages.graph_preview import (
     ALWAYS,
     CAN_BE_SET,
@@ -37,8 +39,6 @@ from dobandit.service.pages.graph_preview import (
     sketched,
 )
 from dobandit.service.pages.rendering import page
-from dobandit.service.problems import told_to_visitors
-from dobandit.service.requests import Form, in_the_name_of, text
 
 T = TypeVar("T")
 router = APIRouter(include_in_schema=False)
@@ -94,9 +94,9 @@ def new(request: Request, form: Form) -> Response:
         if not faults:
             return RedirectResponse(f"/experiments/{_created(request, words)}", 303)
     except TakenError as error:
-        faults["name"] = told_to_visitors(error, request.app.state.house.storage)
+        faults["name"] = told_to_visitors(error, request.app.state.registry.storage)
     except DobanditError as error:
-        trouble = told_to_visitors(error, request.app.state.house.storage)
+        trouble = told_to_visitors(error, request.app.state.registry.storage)
         return _page(request, form, sketch, "" if trouble == sketch.trouble else trouble, faults, 422)
     return _page(request, form, sketch, "", faults, 422)
 
@@ -159,11 +159,11 @@ def _words(form: FormData, sketch: Sketch, faults: dict[str, str]) -> dict[str, 
 
 
 def _created(request: Request, words: dict[str, Any]) -> int:
-    house = request.app.state.house
+    registry = request.app.state.registry
     with in_the_name_of(request, "create", words["name"]), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        create_experiment(storage=house.storage, clock=house.settings.clock, **words)
-    found = house.storage.find(words["name"])
+        create_experiment(storage=registry.storage, clock=registry.settings.clock, **words)
+    found = registry.storage.find(words["name"])
     return int(found.id) if found is not None else 0
 
 

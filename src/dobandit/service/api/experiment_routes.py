@@ -20,10 +20,20 @@ from dobandit.experiment.storage.books import MANAGE, AuditLine
 from dobandit.oracle.rules import RULE_WORDS
 from dobandit.policy.base import Policy
 from dobandit.service.api import schemas
-from dobandit.service.api.graphs import ROLES, graph_given, names
+from dobandit.service.api.graph_routes import ROLES, graph_given, names
 from dobandit.service.audited import dumped
 from dobandit.service.auth_middleware import require
-from dobandit.service.requests import Body, Integer, answer, answering, house_of, perform, said, tagged, visitor_of
+from dobandit.service.http_requests import (
+    Body,
+    Integer,
+    answer,
+    answering,
+    perform,
+    registry_of,
+    said,
+    tagged,
+    visitor_of,
+)
 
 router, audit_router = APIRouter(tags=["experiments"]), APIRouter(tags=["audit"])
 _WORDS = (
@@ -41,12 +51,12 @@ def list_experiments(
     limit: Annotated[int, Query(ge=1, le=_MOST_LISTED)] = _MOST_LISTED,
 ) -> Response:
     """The experiments by name. `name`: the one of that name only; `after`: those behind a name."""
-    house, visitor = house_of(request), visitor_of(request)
+    registry, visitor = registry_of(request), visitor_of(request)
     if name is not None:
-        one = house.storage.find(name)
+        one = registry.storage.find(name)
         found = [one] if one is not None and visitor.knows(one.id) else []
     else:
-        found = list(house.listed(visitor, after, limit=limit))
+        found = list(registry.listed(visitor, after, limit=limit))
     return answer({"experiments": [{"id": one.id, **listed_document(one)} for one in found]})
 
 
@@ -61,8 +71,8 @@ def create(request: Request, body: Body) -> Response:
             raise ParseError(f"an experiment has a {needed}, but the request has none. Add {needed!r}.")
     if not isinstance(given["name"], str):
         raise ExperimentError(f"an experiment's name is a text, but got {shown(given['name'])}.")
-    house = house_of(request)
-    graph = graph_given(given, house.settings)
+    registry = registry_of(request)
+    graph = graph_given(given, registry.settings)
     words = {key: given[key] for key in (*_WORDS, *RULE_WORDS) if key in given}
     if words.get("hide", "auto") != "auto":
         words["hide"] = names(words["hide"], "hide")
@@ -72,13 +82,13 @@ def create(request: Request, body: Body) -> Response:
             given["name"],
             graph,
             policy=_policy(given.get("policy")),
-            storage=house.storage,
+            storage=registry.storage,
             history=_history(given.get("history")),
             if_exists=given.get("if_exists", "error"),
-            clock=house.settings.clock,
+            clock=registry.settings.clock,
             **words,
         )
-        stored = house.storage.find(experiment.name)
+        stored = registry.storage.find(experiment.name)
         return _created(stored, False) if stored is not None else {}
 
     return perform(request, "create", act, body=body, kept=lambda stored: _created(stored, True), status=201)
@@ -113,7 +123,7 @@ def _history(given: object) -> Any:
 @answering
 def show(request: Request, experiment: int) -> Response:
     """What an experiment is, and how far."""
-    found = house_of(request).experiment(experiment)
+    found = registry_of(request).experiment(experiment)
     document = shown_document(found, found.status())
     del document["storage"]  # nobody's business
     return tagged(request, dumped({"id": experiment, **document}))
@@ -123,7 +133,7 @@ def show(request: Request, experiment: int) -> Response:
 @answering
 def status(request: Request, experiment: int) -> Response:
     """How far an experiment is."""
-    document = status_document(house_of(request).experiment(experiment).status())
+    document = status_document(registry_of(request).experiment(experiment).status())
     del document["storage"]
     return tagged(request, dumped({"id": experiment, **document}))
 
@@ -132,21 +142,21 @@ def status(request: Request, experiment: int) -> Response:
 def rename(request: Request, experiment: int, body: Body) -> Response:
     """Give it another name; all else of an experiment never changes."""
     require(visitor_of(request), MANAGE)
-    given, house = said(request, body, "name"), house_of(request)
-    old = house.stored(experiment).name
+    given, registry = said(request, body, "name"), registry_of(request)
+    old = registry.stored(experiment).name
     new: Any = given.get("name")
     document = {"id": experiment, "experiment": new, "was": old}
-    return perform(request, "rename", lambda: house.storage.rename(old, new), document, name=old)
+    return perform(request, "rename", lambda: registry.storage.rename(old, new), document, name=old)
 
 
 @router.delete("/experiments/{experiment}", openapi_extra=schemas.DELETE)
 def delete(request: Request, experiment: int) -> Response:
     """Delete it with its whole log, for good."""
     require(visitor_of(request), MANAGE)
-    house = house_of(request)
-    name = house.stored(experiment).name
+    registry = registry_of(request)
+    name = registry.stored(experiment).name
     document = {"id": experiment, "experiment": name, "deleted": True}
-    return perform(request, "delete", lambda: house.storage.delete(name), document, name=name)
+    return perform(request, "delete", lambda: registry.storage.delete(name), document, name=name)
 
 
 @audit_router.get("/audit", openapi_extra=schemas.AUDIT)
@@ -158,7 +168,7 @@ def audit(
 ) -> Response:
     """A page of the audit, of one experiment or of all. `next` is where the next page begins: ?after=."""
     require(visitor_of(request), MANAGE)
-    lines = house_of(request).storage.audit(max(after, 0), limit + 1, experiment)
+    lines = registry_of(request).storage.audit(max(after, 0), limit + 1, experiment)
     page = [audit_document(line) for line in lines[:limit]]
     return answer({"audit": page, "next": page[-1]["number"] if len(lines) > limit else None})
 
@@ -167,10 +177,10 @@ def audit(
 def audit_csv(request: Request, experiment: Integer | None = None) -> Response:
     """The whole audit as CSV."""
     require(visitor_of(request), MANAGE)
-    out, after, house = io.StringIO(newline=""), 0, house_of(request)
+    out, after, registry = io.StringIO(newline=""), 0, registry_of(request)
     writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writerow(AuditLine._fields)
-    while lines := house.storage.audit(after, _MOST_LISTED, experiment):
+    while lines := registry.storage.audit(after, _MOST_LISTED, experiment):
         for line in lines:
             cells = audit_document(line).values()
             writer.writerow(guarded(cell) if isinstance(cell, str) else cell for cell in cells)

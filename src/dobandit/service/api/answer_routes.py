@@ -20,9 +20,9 @@ from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.export import document
 from dobandit.service.api import schemas
 from dobandit.service.audited import dumped
-from dobandit.service.house import House
-from dobandit.service.problems import told_to_visitors
-from dobandit.service.requests import answering, house_of, parameter, tagged
+from dobandit.service.error_responses import told_to_visitors
+from dobandit.service.experiment_registry import ExperimentRegistry
+from dobandit.service.http_requests import answering, parameter, registry_of, tagged
 
 router = APIRouter(tags=["answers"])
 Available = Annotated[list[str] | None, Query(description="What can be set; may be repeated. Default: all.")]
@@ -43,7 +43,7 @@ def trials(
     last: Annotated[int | None, Query(ge=0, le=_MOST)] = None,
 ) -> Response:
     """A page of the log. `next` is where the next page begins: ?after=; null at the end. `last`: the last so many."""
-    found = house_of(request).experiment(experiment)
+    found = registry_of(request).experiment(experiment)
     if last is not None:
         return tagged(request, dumped({"trials": found.trials(after, state=state, last=last), "next": None}))
     rows = found.trials(after, limit + 1, state)
@@ -55,7 +55,7 @@ def trials(
 @answering
 def trial(request: Request, experiment: int, number: int) -> Response:
     """One row of the log."""
-    return tagged(request, dumped(house_of(request).experiment(experiment).trial(number)))
+    return tagged(request, dumped(registry_of(request).experiment(experiment).trial(number)))
 
 
 @router.get("/experiments/{experiment}/trials/{number}/explain", openapi_extra=schemas.EXPLAIN)
@@ -109,7 +109,7 @@ def estimates(request: Request, experiment: int) -> Response:
 @answering
 def promises(request: Request, experiment: int) -> Response:
     """What the intervals of values promise, and with what probability a guaranteed gap is wrong at some round."""
-    found = house_of(request).experiment(experiment)
+    found = registry_of(request).experiment(experiment)
     return tagged(request, dumped({"interval_words": found.interval_words, "delta": found.delta}))
 
 
@@ -124,7 +124,7 @@ def diagnose(request: Request, experiment: int) -> Response:
 @answering
 def export_csv(request: Request, experiment: int) -> Response:
     """The whole log as CSV, which `import` reads."""
-    text = house_of(request).experiment(experiment).to_csv() or ""
+    text = registry_of(request).experiment(experiment).to_csv() or ""
     return _file(text.encode("utf-8", "backslashreplace"), "text/csv; charset=utf-8", f"experiment-{experiment}.csv")
 
 
@@ -132,7 +132,7 @@ def export_csv(request: Request, experiment: int) -> Response:
 @answering
 def export_parquet(request: Request, experiment: int) -> Response:
     """The whole log as a Parquet file."""
-    found = house_of(request).experiment(experiment)
+    found = registry_of(request).experiment(experiment)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "log.parquet")
         found.to_parquet(path)
@@ -143,13 +143,13 @@ def export_parquet(request: Request, experiment: int) -> Response:
 @router.get("/experiments/{experiment}/events", openapi_extra=schemas.EVENTS)
 async def events(request: Request, experiment: int) -> StreamingResponse:
     """An event `trials` with the numbers of trials, now and whenever one is asked, closed or recorded."""
-    house = house_of(request)
-    await run_sync(house.stored, experiment)
+    registry = registry_of(request)
+    await run_sync(registry.stored, experiment)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_changes(request, house, experiment), 200, headers, "text/event-stream")
+    return StreamingResponse(_changes(request, registry, experiment), 200, headers, "text/event-stream")
 
 
-async def _changes(request: Request, house: House, experiment: int) -> AsyncIterator[str]:
+async def _changes(request: Request, registry: ExperimentRegistry, experiment: int) -> AsyncIterator[str]:
     before, silent = None, 0
     for _ in range(_LONGEST):
         try:
@@ -158,9 +158,9 @@ async def _changes(request: Request, house: House, experiment: int) -> AsyncIter
                     "the token was revoked or has expired, or the session is over. Log in, or make another token."
                 )
                 return
-            stored = await run_sync(house.counted, experiment)
+            stored = await run_sync(registry.counted, experiment)
         except DobanditError as error:
-            yield _end(told_to_visitors(error, house.storage))
+            yield _end(told_to_visitors(error, registry.storage))
             return
         if stored != before:
             data = {"trials": stored.trials, "closed": stored.closed, "name": stored.name}
@@ -170,7 +170,7 @@ async def _changes(request: Request, house: House, experiment: int) -> AsyncIter
             yield ": still here\n\n"
             silent = 0
         silent += 1
-        await asyncio.sleep(house.settings.look_seconds)
+        await asyncio.sleep(registry.settings.look_seconds)
 
 
 def _end(why: str) -> str:
@@ -184,4 +184,4 @@ def _file(content: bytes, kind: str, name: str) -> Response:
 def _answered(request: Request, experiment: int, compute: Callable[[Experiment], Any]) -> Response:
     """The answer to the question that stands in the address."""
     question = f"{request.url.path}?{request.url.query}"
-    return tagged(request, house_of(request).answered(experiment, question, compute))
+    return tagged(request, registry_of(request).answered(experiment, question, compute))

@@ -15,10 +15,10 @@ from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.policy.answers import Recommendation
 from dobandit.report.style import DRAWN, TOKENS
+from dobandit.service.http_requests import answering
 from dobandit.service.page_cache import Answers, Known, PageCache, Segment
-from dobandit.service.pages import pictures, words
+from dobandit.service.pages import page_pictures, page_wording
 from dobandit.service.pages.rendering import HERE, drawn, environment, page
-from dobandit.service.requests import answering
 from dobandit.texts import counted, shortened
 
 router = APIRouter(include_in_schema=False)
@@ -30,7 +30,7 @@ class Replay(NamedTuple):
 
     at: int
     last: int
-    picture: pictures.Picture
+    picture: page_pictures.Picture
     legend: Sequence[str]
     sentence: str
 
@@ -41,8 +41,8 @@ def experiment_page(
     request: Request, number: int, round_: Annotated[int | None, Query(alias="round", ge=0)] = None
 ) -> Response:
     """Everything about one experiment."""
-    stored = request.app.state.house.stored(number)
-    cache = request.app.state.house.pages(number, stored)
+    stored = request.app.state.registry.stored(number)
+    cache = request.app.state.registry.pages(number, stored)
     if not cache.ready(stored):
         return page(request, "experiment.html", **view_so_far(cache, stored))
     shown = view(cache, stored, context_of(request, cache), round_, seconds=cache.settings.page_seconds)
@@ -54,8 +54,8 @@ def experiment_page(
 @answering
 def graph_part(request: Request, number: int, round_: Annotated[int, Query(alias="round", ge=0)] = 0) -> Response:
     """The graph as it was known at a round, for the slider."""
-    stored = request.app.state.house.stored(number)
-    cache = request.app.state.house.pages(number, stored)
+    stored = request.app.state.registry.stored(number)
+    cache = request.app.state.registry.pages(number, stored)
     if not cache.ready(stored):
         return page(request, "_reading.html", stored=stored, read=cache.read)
     return page(request, "_replay.html", stored=stored, replay=replay(cache, round_, context_of(request, cache)))
@@ -64,7 +64,7 @@ def graph_part(request: Request, number: int, round_: Annotated[int, Query(alias
 @router.get("/experiments/{number}/closed")
 def closed_count(request: Request, number: int) -> Response:
     """How many trials there are, for a page that follows them."""
-    stored = request.app.state.house.stored(number)
+    stored = request.app.state.registry.stored(number)
     return JSONResponse({"closed": stored.closed, "trials": stored.trials})
 
 
@@ -100,7 +100,7 @@ def view(
     segments = cache.segments(seconds=seconds)
     return {
         **_frame(cache, stored, context),
-        "headline": words.headline(
+        "headline": page_wording.headline(
             told, answers.trouble, target, cache.rounds, within, experiment.delta, cache.keeps_model, context
         ),
         "segments": segments,
@@ -110,14 +110,14 @@ def view(
         "teller": "model" if cache.keeps_model else "policy",
         "answers": answers,
         "told": told,
-        "levers": words.lever_lines(told, target) if told else [],
+        "levers": page_wording.lever_lines(told, target) if told else [],
         "against": list(dict.fromkeys([*(told.warnings if told else ()), *answers.findings])),  # each thing once
-        "verdict": words.VERDICTS.get(told.verdict or "", "") if told and cache.keeps_model else "",
-        "values": pictures.values_picture(answers, target, "Model" if cache.keeps_model else "Policy"),
+        "verdict": page_wording.VERDICTS.get(told.verdict or "", "") if told and cache.keeps_model else "",
+        "values": page_pictures.values_picture(answers, target, "Model" if cache.keeps_model else "Policy"),
         "replay": replay(cache, cache.position if round_ is None else round_, context),
-        "rewards": pictures.rewards_picture(cache.stretches, target),
-        "tried": pictures.tried_picture(cache, told, links),
-        "nodes": pictures.node_views(cache),
+        "rewards": page_pictures.rewards_picture(cache.stretches, target),
+        "tried": page_pictures.tried_picture(cache, told, links),
+        "nodes": page_pictures.node_views(cache),
         "closed": cache.position,
         "rounds": cache.rounds,
     }
@@ -127,7 +127,9 @@ def view_so_far(cache: PageCache, stored: StoredExperiment) -> dict[str, Any]:
     """What the template shows while the log is read: all that need not be learned from it."""
     experiment = cache.experiment
     sentence = "How strongly, is said here as soon as the log is read."
-    graph = Replay(0, 0, pictures.graph_picture(experiment, (), {}), pictures.legend(experiment, False, ""), sentence)
+    graph = Replay(
+        0, 0, page_pictures.graph_picture(experiment, (), {}), page_pictures.legend(experiment, False, ""), sentence
+    )
     return {
         **_frame(cache, stored, {}),
         "reading": True,
@@ -159,10 +161,10 @@ def _scope(
     """Whom the sentence on top speaks of, and whether the same is said of others."""
     rounds = cache.stretches.rounds_in(context)
     most = "; no other had more" if rounds and context == cache.usual else ""
-    said = f"This context had {words.of_rounds(rounds, cache.contexts.rounds)}{most}."
+    said = f"This context had {page_wording.of_rounds(rounds, cache.contexts.rounds)}{most}."
     others = [one.answers.recommendation for one in segments if one.answers is not None and one.context != context]
     sets = [other.do for other in others if other is not None]
-    return f"{said} {words.elsewhere(told.do, sets)}" if told is not None and sets else said
+    return f"{said} {page_wording.elsewhere(told.do, sets)}" if told is not None and sets else said
 
 
 # -- the graph, and the slider -----------------------------------------------------------------------------------------
@@ -176,9 +178,9 @@ def replay(cache: PageCache, position: int, context: Mapping[str, float]) -> Rep
     known_then = known.estimates if known.rounds else ()
     do = known.best.do if known.best is not None and known.rounds else {}
     sentence = _sentence(known, shortened(cache.experiment.graph.target, 40), context)
-    picture = pictures.graph_picture(cache.experiment, known_then, do)
+    picture = page_pictures.graph_picture(cache.experiment, known_then, do)
     shaded = "what is recommended" if now else "what was recommended then"
-    legend = pictures.legend(cache.experiment, bool(known_then), shaded if do else "")
+    legend = page_pictures.legend(cache.experiment, bool(known_then), shaded if do else "")
     return Replay(known.position, cache.position, picture, legend, sentence)
 
 
@@ -186,10 +188,10 @@ def _sentence(known: Known, target: str, context: Mapping[str, float]) -> str:
     told, after = known.best, f"After {counted(known.position, 'closed trial')}"
     if told is None or not known.rounds:
         return f"{after}, nothing was known."
-    after += f", where {words.context(context)}" if context else ""
+    after += f", where {page_wording.context(context)}" if context else ""
     if math.isnan(told.value):
-        return f"{after}: set {words.sets(told.do)}."
-    return f"{after}: set {words.sets(told.do)}; {target} estimated at {words.estimate(told)}."
+        return f"{after}: set {page_wording.sets(told.do)}."
+    return f"{after}: set {page_wording.sets(told.do)}; {target} estimated at {page_wording.estimate(told)}."
 
 
 # -- the page as a file ------------------------------------------------------------------------------------------------
@@ -199,7 +201,7 @@ def _sentence(known: Known, target: str, context: Mapping[str, float]) -> str:
 @answering
 def snapshot(request: Request, number: int) -> Response:
     """A file to keep."""
-    stored, cache = request.app.state.house.stored(number), request.app.state.house.pages(number)
+    stored, cache = request.app.state.registry.stored(number), request.app.state.registry.pages(number)
     cache.follow()  # what is saved as a file is whole
     text = _html(cache, stored, context_of(request, cache), request.app.state.settings.clock())
     name = f"{file_name(stored.name)}.html"

@@ -122,7 +122,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(DobanditError)
     def _known(request: Request, error: DobanditError) -> Response:
-        return respond(request, refusal_of(error, request.app.state.house.storage))
+        return respond(request, refusal_of(error, request.app.state.registry.storage))
 
     @app.exception_handler(HTTPException)
     def _framework(request: Request, error: HTTPException) -> Response:

@@ -15,11 +15,11 @@ from dobandit.errors import DobanditError
 from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.experiment.stretches import Contexts
 from dobandit.report.svg.experiment_charts import sparkline
-from dobandit.service.house import House
+from dobandit.service.error_responses import told_to_visitors
+from dobandit.service.experiment_registry import ExperimentRegistry
+from dobandit.service.http_requests import answering, registry_of, visitor_of
 from dobandit.service.page_cache import Answers, PageCache, Segment
 from dobandit.service.pages.rendering import drawn, page
-from dobandit.service.problems import told_to_visitors
-from dobandit.service.requests import answering, house_of, visitor_of
 from dobandit.texts import decimals, fixed
 
 router = APIRouter(include_in_schema=False)
@@ -64,26 +64,26 @@ class Line(NamedTuple):
 @answering
 def experiments_page(request: Request, after: str | None = None, before: str | None = None) -> Response:
     """The experiments by name, a page at a time: those behind a name, or before one."""
-    house, visitor, until = house_of(request), visitor_of(request), time.monotonic() + _SECONDS
-    stored = house.listed(visitor, after, before, _PAGE)
-    lines = [_line(house, one, until) for one in stored]
+    registry, visitor, until = registry_of(request), visitor_of(request), time.monotonic() + _SECONDS
+    stored = registry.listed(visitor, after, before, _PAGE)
+    lines = [_line(registry, one, until) for one in stored]
     waiting = any(line.waits for line in lines)
     within = after is not None or before is not None
     earlier, later = None, None  # names at which the pages before and behind this one end and begin
-    if stored and house.listed(visitor, before=stored[0].name, limit=1):
+    if stored and registry.listed(visitor, before=stored[0].name, limit=1):
         earlier = stored[0].name
-    if stored and house.listed(visitor, after=stored[-1].name, limit=1):
+    if stored and registry.listed(visitor, after=stored[-1].name, limit=1):
         later = stored[-1].name
     return page(request, "experiments.html", lines=lines, waiting=waiting, earlier=earlier, later=later, within=within)
 
 
-def _line(house: House, stored: StoredExperiment, until: float) -> Line:
+def _line(registry: ExperimentRegistry, stored: StoredExperiment, until: float) -> Line:
     in_time = time.monotonic() < until
     target = _target_in(stored.document)
     if target and not (in_time and stored.closed):
         return Line(stored, target, told=None if stored.closed else 0)
     try:
-        cache = house.pages(stored.id)
+        cache = registry.pages(stored.id)
         target = cache.experiment.graph.target
         if not in_time or not cache.ready(stored):
             return Line(stored, target)
@@ -92,7 +92,7 @@ def _line(house: House, stored: StoredExperiment, until: float) -> Line:
         line = Line(stored, target, answers=answers, spark=_spark(cache), told=cache.stretches.told)
         return line._replace(segments=segments, contexts=cache.contexts)
     except DobanditError as error:
-        return Line(stored, trouble=told_to_visitors(error, house.storage))
+        return Line(stored, trouble=told_to_visitors(error, registry.storage))
 
 
 def _target_in(document: str) -> str:

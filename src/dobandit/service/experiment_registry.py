@@ -15,8 +15,8 @@ from dobandit.experiment.storage import Storage
 from dobandit.experiment.storage.base import StoredExperiment, page_of
 from dobandit.service.audited import AuditedStorage, dumped
 from dobandit.service.page_cache import PageCache
-from dobandit.service.settings import Settings
-from dobandit.service.visitors import Visitor
+from dobandit.service.service_settings import Settings
+from dobandit.service.sessions import Visitor
 
 _MOST_ANSWERS = 64  # of one experiment
 T = TypeVar("T")
@@ -31,7 +31,7 @@ class _Kept:
     answers: dict[str, tuple[int, str]] = field(default_factory=dict)  # by question: closed trials then, and JSON
 
 
-class House:
+class ExperimentRegistry:
     """Experiments by id."""
 
     def __init__(self, storage: Storage, settings: Settings) -> None:

@@ -14,7 +14,7 @@ from dobandit.errors import ExperimentError
 from dobandit.experiment.storage.base import ABANDONED, FAILED, StoredTrial
 from dobandit.experiment.trial import trial_of
 from dobandit.service.api import schemas
-from dobandit.service.requests import CSV, Body, house_of, kind_of, perform, rows_of, said, seen_in, text_of
+from dobandit.service.http_requests import CSV, Body, kind_of, perform, registry_of, rows_of, said, seen_in, text_of
 
 router = APIRouter(tags=["rounds"])
 _ASK = ("available", "n", "lease", "size", "control", "context")
@@ -23,7 +23,7 @@ _ASK = ("available", "n", "lease", "size", "control", "context")
 @router.post("/experiments/{experiment}/ask", status_code=201, openapi_extra=schemas.ASK)
 def ask(request: Request, experiment: int, body: Body) -> Response:
     """The next trials to carry out."""
-    given, found = said(request, body, *_ASK), house_of(request).at_work(experiment)
+    given, found = said(request, body, *_ASK), registry_of(request).at_work(experiment)
 
     def kept(written: list[StoredTrial]) -> dict[str, Any]:
         return {"trials": [trial_document(trial_of(trial, found.columns), found.interval_words) for trial in written]}
@@ -40,7 +40,7 @@ def tell(request: Request, experiment: int, number: int, body: Body) -> Response
             "a tell says which hand-out of the trial it is of, so that a late one can be told from others. Give "
             "'issued' as the trial says: 1, unless it was handed out again."
         )
-    seen, found = seen_in(given), house_of(request).at_work(experiment)
+    seen, found = seen_in(given), registry_of(request).at_work(experiment)
     return perform(
         request, "tell", lambda: numbered_document(found.tell(number, seen, given["issued"])), name=found.name
     )
@@ -49,7 +49,7 @@ def tell(request: Request, experiment: int, number: int, body: Body) -> Response
 @router.post("/experiments/{experiment}/trials/{number}/fail", openapi_extra=schemas.FAIL)
 def fail(request: Request, experiment: int, number: int, body: Body) -> Response:
     """The trial was tried, but gave nothing."""
-    reason, found = said(request, body, "reason").get("reason", ""), house_of(request).at_work(experiment)
+    reason, found = said(request, body, "reason").get("reason", ""), registry_of(request).at_work(experiment)
     answer = {"trial": number, "state": FAILED, "reason": reason}
     return perform(request, "fail", lambda: found.tell_failed(number, reason), answer, name=found.name)
 
@@ -58,7 +58,7 @@ def fail(request: Request, experiment: int, number: int, body: Body) -> Response
 def abandon(request: Request, experiment: int, number: int, body: Body) -> Response:
     """Nobody will carry the trial out."""
     said(request, body)
-    found = house_of(request).at_work(experiment)
+    found = registry_of(request).at_work(experiment)
     answer = {"trial": number, "state": ABANDONED}
     return perform(request, "abandon", lambda: found.abandon(number), answer, name=found.name)
 
@@ -67,7 +67,7 @@ def abandon(request: Request, experiment: int, number: int, body: Body) -> Respo
 def record(request: Request, experiment: int, body: Body) -> Response:
     """A round that nobody asked for."""
     given = said(request, body, "do", "observation", "csv", "randomised")
-    seen, found = seen_in(given), house_of(request).at_work(experiment)
+    seen, found = seen_in(given), registry_of(request).at_work(experiment)
 
     def kept(written: list[StoredTrial]) -> dict[str, Any]:
         return {"trial": written[0].number}
@@ -82,7 +82,7 @@ def import_rounds(request: Request, experiment: int, body: Body, randomised: boo
     summed up, and a million of them are some hundreds of trials. Rows with one trial number are one trial; so is a row
     whose observation is a list. `randomised` says that what was set was chosen at random, or by an ask: in the object,
     or in the address (?randomised=true) beside CSV."""
-    found = house_of(request).at_work(experiment)
+    found = registry_of(request).at_work(experiment)
     if kind_of(request) == CSV:
         source: Any = io.StringIO(text_of(body))
     else:

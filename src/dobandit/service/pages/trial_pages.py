@@ -16,11 +16,11 @@ from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.explanation import Explanation
 from dobandit.experiment.storage.base import ASKED
 from dobandit.report.svg.bar_charts import Step, waterfall
+from dobandit.service.error_responses import told_to_visitors
+from dobandit.service.http_requests import answering
 from dobandit.service.page_cache import PageCache
-from dobandit.service.pages import pictures
+from dobandit.service.pages import page_pictures
 from dobandit.service.pages.rendering import drawn, page
-from dobandit.service.problems import told_to_visitors
-from dobandit.service.requests import answering
 from dobandit.texts import decimals, fixed, shortened
 
 router = APIRouter(include_in_schema=False)
@@ -38,7 +38,7 @@ def trials_page(
     position: Annotated[int | None, Query(ge=0)] = None,
 ) -> Response:
     """The log, a page at a time; the newest page where none is asked for."""
-    stored, cache = request.app.state.house.stored(number), request.app.state.house.pages(number)
+    stored, cache = request.app.state.registry.stored(number), request.app.state.registry.pages(number)
     if position is not None and (closed := cache.experiment.storage.closed_since(number, position, most=1)):
         return RedirectResponse(f"/experiments/{number}/trials/{closed[0].number}", 303)
     newest = max(stored.trials - _PAGE, 0) - 1
@@ -59,7 +59,7 @@ def trials_page(
 @answering
 def trial_page(request: Request, number: int, trial: int) -> Response:
     """One trial, and why it was chosen."""
-    stored, cache = request.app.state.house.stored(number), request.app.state.house.pages(number)
+    stored, cache = request.app.state.registry.stored(number), request.app.state.registry.pages(number)
     return page(request, "trial.html", stored=stored, **trial_view(cache, trial, cache.ready(stored)))
 
 
@@ -98,20 +98,20 @@ def _legend(experiment: Experiment, weighted: bool, sets: bool) -> list[str]:
     target = shortened(experiment.graph.target, 40)
     ways = [f"Blue: the ways from what was set to {target}; what is pale had no part in it."] if sets else []
     then = ["Weights are as they were known then."] if weighted else []
-    return ways + pictures.legend(experiment, weighted, "what was set" if sets else "", fading=False) + then
+    return ways + page_pictures.legend(experiment, weighted, "what was set" if sets else "", fading=False) + then
 
 
 def _picture(
     cache: PageCache, row: dict[str, Any], explained: Explanation | None, estimates: Sequence[EdgeEstimate]
-) -> pictures.Picture:
+) -> page_pictures.Picture:
     """The graph with the paths lit by which the trial was expected to work; of all that was set, where no path says."""
     experiment = cache.experiment
-    graph = pictures.shown_graph(experiment)
-    lit = pictures.edges_between(graph, [name for name in row["do"] if name in graph])
+    graph = page_pictures.shown_graph(experiment)
+    lit = page_pictures.edges_between(graph, [name for name in row["do"] if name in graph])
     if explained is not None and explained.paths:
         listed = {edge for path in explained.paths if not path.from_bias for edge in pairwise(path.names)}
         lit = listed & set(graph.edges)
-    return pictures.graph_picture(experiment, estimates, row["do"], lit=lit, page=f"/experiments/{cache.number}")
+    return page_pictures.graph_picture(experiment, estimates, row["do"], lit=lit, page=f"/experiments/{cache.number}")
 
 
 def _fall(told: Explanation, target: str) -> Markup | None:

@@ -23,7 +23,7 @@ from dobandit.report.svg.bar_charts import Value, values_chart
 from dobandit.report.svg.experiment_charts import Row, Stage, interval_chart, reward_chart, tried_chart
 from dobandit.report.svg.graph_drawing import Known, graph_panel
 from dobandit.service.page_cache import Answers, PageCache
-from dobandit.service.pages import words
+from dobandit.service.pages import page_wording
 from dobandit.service.pages.rendering import drawn
 from dobandit.texts import counted, shortened, with_interval
 
@@ -85,7 +85,7 @@ def graph_picture(
         if row.cause is not None and (row.cause, row.effect) in edges
     }
     notes = {
-        row.effect: f"{words.digits(row.value, 2)} by itself"
+        row.effect: f"{page_wording.digits(row.value, 2)} by itself"
         for row in estimates
         if row.cause is None and row.effect in graph and len(graph) <= _MOST_NOTES
     }
@@ -161,16 +161,16 @@ def values_picture(answers: Answers, target: str, teller: str) -> Markup | None:
     """The answer of the model, or of a policy that keeps none, and the data's, and doing nothing, on one scale."""
     rows, told, seen = [], answers.recommendation, answers.observed
     if told is not None and not math.isnan(told.value):
-        sure = f"estimated{words.level(told.interval_words)}"
-        rows.append(Value(f"{teller}: {words.sets(told.do, 40)}", told.value, *told.interval, sure, "model"))
+        sure = f"estimated{page_wording.level(told.interval_words)}"
+        rows.append(Value(f"{teller}: {page_wording.sets(told.do, 40)}", told.value, *told.interval, sure, "model"))
         if told.observed is not None:
             about = f"{counted(told.observed.rounds, 'round')} with this set, 95%"
             rows.append(Value("Same set, seen", told.observed.mean, *told.observed.interval, about, "data"))
     if seen is not None and (told is None or seen.do != told.do):
         about = f"observed in {counted(seen.rounds, 'round')}, 95%"
-        rows.append(Value(f"Data: {words.sets(seen.do, 40)}", seen.mean, *seen.interval, about, "data"))
+        rows.append(Value(f"Data: {page_wording.sets(seen.do, 40)}", seen.mean, *seen.interval, about, "data"))
     if told is not None and told.nothing is not None and told.do:
-        sure = f"estimated{words.level(told.interval_words)}"
+        sure = f"estimated{page_wording.level(told.interval_words)}"
         rows.append(Value("Doing nothing", told.nothing.value, *told.nothing.interval, sure))
     if not rows:
         return None
@@ -207,7 +207,7 @@ def tried_picture(cache: PageCache, told: Recommendation | None, links: bool) ->
     for text in texts:
         do = columns.decode(text)
         shares = [stretch.tried[text] / stretch.trials if stretch.trials else 0.0 for stretch in stretches.every]
-        rows.append(Row(words.sets(do), shares, told is not None and do == told.do))
+        rows.append(Row(page_wording.sets(do), shares, told is not None and do == told.do))
     if different > len(texts):
         rest = [
             1.0 - sum(stretch.tried[text] for text in texts) / stretch.trials if stretch.trials else 0.0

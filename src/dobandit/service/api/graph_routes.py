@@ -17,9 +17,9 @@ from dobandit.graph.formats import parse_graph, sniff
 from dobandit.model.causal_model import CausalModel
 from dobandit.model.model_files import is_model_document, model_from_document
 from dobandit.service.api import schemas
-from dobandit.service.problems import Refusal
-from dobandit.service.requests import Body, answer, house_of, said
-from dobandit.service.settings import Settings
+from dobandit.service.error_responses import Refusal
+from dobandit.service.http_requests import Body, answer, registry_of, said
+from dobandit.service.service_settings import Settings
 from dobandit.strict_json import load_json
 
 router = APIRouter(tags=["graphs"])
@@ -30,7 +30,7 @@ ROLES = ("format", "target", "latent", "controllable", "bias", "context", "binar
 def check(request: Request, body: Body) -> Response:
     """What is right and wrong with a graph or model, before anything is made of it."""
     given = said(request, body, "graph", *ROLES, "budget", "hide", "always_set")
-    what = graph_given(given, house_of(request).settings)
+    what = graph_given(given, registry_of(request).settings)
     budget, hide, always = given.get("budget"), given.get("hide", ()), given.get("always_set", ())
     if budget is not None and (type(budget) is not int or budget < 0):
         raise GraphError(f"the budget is a whole number from 0, but got {shown(budget)}.")

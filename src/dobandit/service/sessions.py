@@ -13,7 +13,7 @@ from anyio.to_thread import run_sync
 from dobandit.experiment.storage import Storage
 from dobandit.experiment.storage.books import SCOPES, StoredToken
 from dobandit.experiment.tokens import token_of
-from dobandit.service.settings import Settings
+from dobandit.service.service_settings import Settings
 
 _MOST_SESSIONS = _MOST_TOKENS = 1000
 
