@@ -28,7 +28,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import dobandit as dob
-from dobandit.experiment.storage.base import ASKED, TOLD, StoredTrial
+from dobandit.rows.stored_trial import ASKED, TOLD, StoredTrial
 
 G1 = dob.paper.G1
 SECONDS = 5.0

@@ -19,9 +19,9 @@ import httpx
 
 import dobandit as dob
 from bench_experiments import G1, experiment_in
-from dobandit.experiment.storage import open_storage
 from dobandit.service.app import create_app
 from dobandit.service.service_settings import Settings
+from dobandit.storage import open_storage
 
 ADDRESS, ASKED = "http://127.0.0.1:8765", 200
 

@@ -32,8 +32,8 @@ from typing import Any, NamedTuple
 
 import dobandit as dob
 from bench_experiments import Shop, experiment_in, has_optuna, optuna_file, optuna_space
-from dobandit.experiment.storage import open_storage
-from dobandit.experiment.tokens import create_token
+from dobandit.storage import open_storage
+from dobandit.storage.access import create_token
 
 CLIENTS, SECONDS, IDLE = 8, 10.0, 300
 

@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from dobandit.experiment.storage import open_storage
+from dobandit.storage import open_storage
 from helpers.postgres import roomy_memory, running_server
 
 os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")  # which is made for thousands that nobody reads

@@ -57,7 +57,7 @@ _HOME = {
     "rename_experiment": "dobandit.experiment.catalogue",
     "connect": "dobandit.client.service",
     "Experiment": "dobandit.experiment.experiment",
-    "Trial": "dobandit.experiment.trial",
+    "Trial": "dobandit.rows.trial",
     "fit": "dobandit.fitting.fit",
     "Fit": "dobandit.fitting.fit",
     "rank": "dobandit.report.ranking_result",
@@ -80,7 +80,6 @@ if TYPE_CHECKING:
     from dobandit.experiment.catalogue import open_experiment as open_experiment
     from dobandit.experiment.catalogue import rename_experiment as rename_experiment
     from dobandit.experiment.experiment import Experiment as Experiment
-    from dobandit.experiment.trial import Trial as Trial
     from dobandit.fitting.fit import Fit as Fit
     from dobandit.fitting.fit import fit as fit
     from dobandit.graph.causal_graph import CausalGraph as CausalGraph
@@ -125,6 +124,7 @@ if TYPE_CHECKING:
     from dobandit.report.simulation_result import simulate as simulate
     from dobandit.report.simulation_result import simulate_many as simulate_many
     from dobandit.report.svg.regret_charts import losses_figure as losses_figure
+    from dobandit.rows.trial import Trial as Trial
     from dobandit.simulation.function_model import FunctionModel as FunctionModel
 
 

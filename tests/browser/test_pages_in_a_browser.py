@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 
 import dobandit as dob
-from dobandit.experiment.storage import MemoryStorage
 from dobandit.report.study_report import study_page
 from dobandit.service.pages.experiment_page import snapshot_of
+from dobandit.storage import MemoryStorage
 from helpers.page_faults import FAULTS, decent
 from helpers.worlds import THOROUGH
 

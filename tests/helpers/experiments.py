@@ -28,11 +28,11 @@ from dobandit import (
     paper,
 )
 from dobandit.errors import DobanditError
-from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.base import round_draws
 from dobandit.policy.engine import Pending, Situation
 from dobandit.policy.learner import Learner
 from dobandit.policy.problem import problem_of
+from dobandit.storage import MemoryStorage
 from helpers.worlds import PLAIN_LINKS
 
 

@@ -9,8 +9,8 @@ from functools import partial
 
 import dobandit as dob
 from dobandit.cli.main import main
-from dobandit.experiment.storage import open_storage
-from dobandit.experiment.tokens import create_token
+from dobandit.storage import open_storage
+from dobandit.storage.access import create_token
 from helpers.zygote import Child
 
 GRAPH = dob.CausalGraph([("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("coupon", "buy")], target="buy")

@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 
 import httpx
 
-from dobandit.experiment.storage import MemoryStorage
 from dobandit.service.app import create_app
 from dobandit.service.service_settings import Settings
+from dobandit.storage import MemoryStorage
 
 ADDRESS = "http://127.0.0.1:8765"
 FUNNEL = "target: buy\nemail -> visit\ncoupon -> visit\ncoupon -> buy\nvisit -> buy\n"

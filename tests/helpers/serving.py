@@ -12,10 +12,10 @@ from functools import cache
 import httpx
 import uvicorn.server
 
-from dobandit.experiment.storage import MemoryStorage
-from dobandit.experiment.tokens import create_token
 from dobandit.service.app import bound, create_app, server_of
 from dobandit.service.service_settings import Settings
+from dobandit.storage import MemoryStorage
+from dobandit.storage.access import create_token
 
 FUNNEL = {"graph": "email -> visit\ncoupon -> visit\nvisit -> buy\ncoupon -> buy", "target": "buy", "budget": 1}
 

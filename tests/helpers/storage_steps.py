@@ -7,17 +7,8 @@ from collections.abc import Callable
 from typing import Any, get_type_hints
 
 from dobandit.errors import ExperimentError
-from dobandit.experiment.storage.base import (
-    ABANDONED,
-    ASKED,
-    FAILED,
-    IMPORTED,
-    PENDING,
-    RECORDED,
-    TOLD,
-    Storage,
-    StoredTrial,
-)
+from dobandit.rows.stored_trial import ABANDONED, ASKED, FAILED, IMPORTED, PENDING, RECORDED, TOLD, StoredTrial
+from dobandit.storage.contract import Storage
 from dobandit.testing.stored import UndoneError
 
 _NAMES = ["spring", "Ünïcode ' ; DROP TABLE", "🎲", "a"]

@@ -7,16 +7,16 @@ from contextlib import closing
 
 import sqlalchemy as sa
 
-from dobandit.experiment.storage.addresses import open_database
-from dobandit.experiment.storage.base import RECORDED, TOLD, StoredTrial
+from dobandit.rows.stored_trial import RECORDED, TOLD, StoredTrial
+from dobandit.storage.urls import open_database
 from helpers import forked
 
 SEEN = StoredTrial(0, RECORDED, "[null,null]", state=TOLD, observation="[0,1]", closed_at=5.0)
 PRELUDE = """
 import os, sys, time
 from dobandit.errors import ExperimentError, StorageError
-from dobandit.experiment.storage import open_storage
-from dobandit.experiment.storage.base import RECORDED, TOLD, StoredTrial
+from dobandit.storage import open_storage
+from dobandit.rows.stored_trial import RECORDED, TOLD, StoredTrial
 SEEN = StoredTrial(0, RECORDED, "[null,null]", state=TOLD, observation="[0,1]", closed_at=5.0)
 storage = open_storage(sys.argv[1])
 def add(experiment, *trials):

@@ -21,7 +21,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import dobandit as dob
-from dobandit.experiment.storage.base import PENDING, TOLD
+from dobandit.rows.stored_trial import PENDING, TOLD
 
 NAME = "spring"
 GRAPH = dob.CausalGraph([("X1", "X3"), ("X2", "X3"), ("X1", "X4"), ("X3", "Y"), ("X4", "Y")], target="Y")

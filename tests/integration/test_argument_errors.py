@@ -16,9 +16,9 @@ import dobandit as dob
 from dobandit.cli.main import main
 from dobandit.cli.spelling import FLAGS, OPTIONS, POLICIES, SETTINGS, as_command
 from dobandit.errors import DobanditWarning, GraphError, InterventionError, ObservationError, ParseError, PolicyError
-from dobandit.experiment.storage import MemoryStorage
 from dobandit.model.model_files import write_model
 from dobandit.policy.registry import NAMES, policy_class, policy_from_document, policy_from_spec
+from dobandit.storage import MemoryStorage
 
 EDGES = [("ad", "visit"), ("price", "visit"), ("visit", "buy")]
 SHOP = dob.CausalGraph(EDGES, target="buy", bias=["visit", "buy"])  # ad and price only happen when they are set

@@ -12,8 +12,8 @@ import pytest
 
 import dobandit as dob
 from dobandit.errors import ConflictError, DobanditError, ExperimentError, ObservationError, ParseError
-from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.unordered import spread
+from dobandit.storage import MemoryStorage
 from helpers.experiments import CASES, knowledge, said
 from helpers.storages import id_of
 

@@ -9,8 +9,8 @@ import pytest
 from pyarrow.parquet import read_metadata
 
 from dobandit.compile_mode import compiler_lock
-from dobandit.experiment.export import csv_parts, write_parquet
-from dobandit.experiment.storage import open_storage
+from dobandit.rows.export import csv_parts, write_parquet
+from dobandit.storage import open_storage
 from helpers import forked
 from helpers.experiments import again, make, numbered
 from helpers.foreign import ThompsonArms, ThompsonEngine

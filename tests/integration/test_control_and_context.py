@@ -9,8 +9,8 @@ import dobandit as dob
 from dobandit.errors import ExperimentError, InterventionError, ObservationError
 from dobandit.estimation.confidence import beta_binomial
 from dobandit.experiment.replayed_learner import batches_of, trial_draws
-from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.base import round_draws
+from dobandit.storage import MemoryStorage
 from helpers.experiments import CASES, Clock, knowledge, said, settings_of
 from helpers.foreign import ThompsonArms, ThompsonEngine
 from helpers.storages import id_of

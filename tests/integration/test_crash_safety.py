@@ -10,7 +10,7 @@ import pytest
 
 import dobandit as dob
 from dobandit.errors import ConflictError
-from dobandit.experiment.storage import sqlite
+from dobandit.storage import sqlite
 from helpers.storages import id_of
 from helpers.worlds import THOROUGH
 from helpers.zygote import GRAPH, NAME, Child, create, intact, open_at, refused, some_observation, told, write_for_ever

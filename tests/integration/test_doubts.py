@@ -10,7 +10,7 @@ import pytest
 import dobandit as dob
 from dobandit.cli.main import main
 from dobandit.errors import DobanditWarning
-from dobandit.experiment.storage import MemoryStorage
+from dobandit.storage import MemoryStorage
 
 
 def made(graph, **more):

@@ -6,7 +6,7 @@ import pytest
 
 from dobandit import CausalGraph, create_experiment
 from dobandit.errors import DobanditWarning
-from dobandit.experiment.storage import MemoryStorage, open_storage
+from dobandit.storage import MemoryStorage, open_storage
 
 GRAPH = CausalGraph([("ad", "visit"), ("visit", "buy")], target="buy", bias=["ad", "visit", "buy"])
 ROWS = [{"do:ad": i % 2, "ad": i % 2, "visit": i % 3 % 2, "buy": i % 5 % 2} for i in range(50)]

@@ -12,7 +12,7 @@ import pytest
 
 import dobandit as dob
 from dobandit.cli.main import main
-from dobandit.experiment.storage import MemoryStorage
+from dobandit.storage import MemoryStorage
 from helpers.experiments import knowledge, said
 
 SIZE, TRIALS = 100, 40

@@ -11,8 +11,8 @@ import pytest
 
 import dobandit as dob
 from dobandit.errors import DobanditError, DobanditWarning, ExperimentError, InterventionError, ModelError, PolicyError
-from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.base import Policy
+from dobandit.storage import MemoryStorage
 from helpers.experiments import FAST, G4, LOGISTIC, TWINS, again, knowledge, make, refused
 from helpers.worlds import ARCTAN
 

@@ -11,7 +11,7 @@ from scipy.special import betaln, xlog1py, xlogy
 
 import dobandit as dob
 from dobandit.errors import DobanditWarning, InterventionError, PolicyError
-from dobandit.experiment.storage import MemoryStorage
+from dobandit.storage import MemoryStorage
 from helpers.experiments import ARMS, CASES, again, case, drawn, knowledge, make, played, refused, settings_of
 from helpers.indices import listed
 

@@ -9,8 +9,8 @@ import pytest
 from dobandit.cli.experiments import manage
 from dobandit.cli.options import seconds_of
 from dobandit.documents.live import trial_document
-from dobandit.experiment.trial import Trial
 from dobandit.policy.engine import Interval
+from dobandit.rows.trial import Trial
 from helpers.experiment_commands import PAPER, json_of, refused
 
 # -- create, list, show, rename, delete --------------------------------------------------------------------------

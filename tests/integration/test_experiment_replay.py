@@ -18,12 +18,12 @@ from dobandit.errors import (
     ParseError,
     StorageError,
 )
-from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.base import round_draws
 from dobandit.policy.engine import Draws
 from dobandit.policy.recording import Recorder, blank_tape
 from dobandit.policy.world import World
 from dobandit.simulation.truth import Truth
+from dobandit.storage import MemoryStorage
 from helpers.experiments import (
     ARMS,
     CASES,

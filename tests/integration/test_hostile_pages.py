@@ -8,11 +8,11 @@ import pytest
 
 from dobandit import CausalGraph, create_experiment
 from dobandit.errors import StorageError
-from dobandit.experiment.storage import MemoryStorage, open_storage
 from dobandit.experiment.stretches import Stretches
 from dobandit.policy.base import round_draws
 from dobandit.service.pages import page_wording
 from dobandit.service.pages.demo import NAME, Shop, begin, carried_out
+from dobandit.storage import MemoryStorage, open_storage
 from helpers.pages import FUNNEL, HOSTILE, Visit, harmless
 
 # -- hostile names ----------------------------------------------------------------------------------------------------

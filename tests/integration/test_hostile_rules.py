@@ -10,10 +10,10 @@ import pytest
 
 from dobandit import BLMLR, UCB, BinaryGLM, CausalGraph, create_experiment, open_experiment, simulate, solve
 from dobandit.errors import DobanditWarning, InterventionError, PolicyError
-from dobandit.experiment.storage import MemoryStorage
 from dobandit.oracle.actions import Action
 from dobandit.oracle.rules import Rules
 from dobandit.policy.engine import Choice
+from dobandit.storage import MemoryStorage
 from helpers.foreign import ThompsonArms, ThompsonEngine
 
 GRAPH = CausalGraph([("a", "y"), ("b", "y")], target="y")

@@ -16,9 +16,9 @@ import pytest
 import dobandit as dob
 from dobandit.cli.main import main
 from dobandit.errors import PolicyError
-from dobandit.experiment.storage import MemoryStorage
-from dobandit.experiment.storage.addresses import open_database
 from dobandit.policy.engine import Choice
+from dobandit.storage import MemoryStorage
+from dobandit.storage.urls import open_database
 from helpers.foreign import ThompsonArms, ThompsonEngine
 
 HUGE = "9" * 400

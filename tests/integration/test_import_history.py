@@ -13,7 +13,7 @@ import pytest
 import dobandit as dob
 from dobandit.client import values
 from dobandit.errors import ExperimentError, ParseError
-from dobandit.experiment.storage import MemoryStorage
+from dobandit.storage import MemoryStorage
 from helpers.experiments import knowledge, said
 
 EDGES = [("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("coupon", "buy")]

@@ -6,8 +6,8 @@ import signal
 import pytest
 
 from dobandit.errors import MissingError
-from dobandit.experiment.storage import open_storage
-from dobandit.experiment.storage.sql import SQLWriter
+from dobandit.storage import open_storage
+from dobandit.storage.sql import SQLWriter
 from helpers.experiments import Clock, again, knowledge, make, said
 from helpers.storages import id_of
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import dobandit as dob
 from dobandit.cli.experiments.printing import chance
 from dobandit.cli.main import cli
-from dobandit.experiment.storage import MemoryStorage
+from dobandit.storage import MemoryStorage
 
 GRAPH = dob.CausalGraph([("email", "visit"), ("visit", "buy"), ("coupon", "buy")], target="buy")
 WORLD = dob.BinaryGLM(

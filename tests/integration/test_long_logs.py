@@ -11,9 +11,9 @@ from dobandit import UCB, CausalGraph
 from dobandit.errors import ExperimentError, StorageError
 from dobandit.experiment.accumulator import StatusSums
 from dobandit.experiment.replayed_learner import ReplayedLearner
-from dobandit.experiment.storage import open_storage
-from dobandit.experiment.storage.sql import SQLStorage
 from dobandit.policy.engine import Action, Rounds, no_context
+from dobandit.storage import open_storage
+from dobandit.storage.sql import SQLStorage
 from dobandit.testing.stored import add
 from helpers.experiments import Clock, again, case, flat, make, numbered, played, rounds_learned
 from helpers.storages import id_of

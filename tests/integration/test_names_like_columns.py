@@ -8,8 +8,8 @@ import pytest
 
 import dobandit as dob
 from dobandit.errors import ParseError
-from dobandit.experiment.export import seen_column
-from dobandit.experiment.storage import MemoryStorage
+from dobandit.rows.export import seen_column
+from dobandit.storage import MemoryStorage
 
 ODD = ["trial.number", "trial.why", "trial.count", "trial.state", "do:x", "do:y", "seen:x", "seen:y"]
 NAMES = [*((name,) for name in ODD), ("count",), ("count", "trial.count")]

@@ -5,8 +5,8 @@ import pytest
 
 import dobandit as dob
 from dobandit.errors import ExperimentError
-from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.engine import Action, Rounds
+from dobandit.storage import MemoryStorage
 
 SPREAD = 0.1  # how much better b is than a
 GRAPH = dob.CausalGraph(

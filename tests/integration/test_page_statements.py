@@ -4,7 +4,7 @@ import pytest
 import sqlalchemy as sa
 
 import dobandit as dob
-from dobandit.experiment.storage import open_storage
+from dobandit.storage import open_storage
 from helpers.pages import FUNNEL, Visit
 
 MOST = 12

@@ -10,12 +10,12 @@ import pytest
 
 from dobandit import CausalGraph, create_experiment
 from dobandit.experiment.reasons import lever_words
-from dobandit.experiment.storage import MemoryStorage
-from dobandit.experiment.tokens import create_token
 from dobandit.service.page_cache import PageCache
 from dobandit.service.pages import page_wording
 from dobandit.service.pages.demo import GRAPH, NAME, Shop, begin
 from dobandit.service.pages.page_pictures import edges_between
+from dobandit.storage import MemoryStorage
+from dobandit.storage.access import create_token
 from helpers.pages import Visit, harmless
 
 # -- what pages say ---------------------------------------------------------------------------------------------------

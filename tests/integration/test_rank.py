@@ -12,7 +12,7 @@ import pytest
 
 import dobandit as dob
 from dobandit.errors import DobanditWarning, GraphError, InterventionError, ObservationError
-from dobandit.experiment.storage import MemoryStorage
+from dobandit.storage import MemoryStorage
 from dobandit.texts import action_words, with_interval
 
 EDGES = [("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("coupon", "buy"), ("price", "buy")]

@@ -10,10 +10,10 @@ import pytest
 
 import dobandit as dob
 from dobandit.errors import ExperimentError, InterventionError
-from dobandit.experiment.export import document
 from dobandit.experiment.reasons import lever_words, may_stop, sentence_of, stop_words
 from dobandit.policy.answers import Recommendation, Worth, lever_effect
 from dobandit.policy.engine import Interval
+from dobandit.rows.export import document
 from dobandit.service.pages.page_wording import headline
 
 GRAPH = dob.CausalGraph([("email", "buy"), ("coupon", "buy")], target="buy")

@@ -10,8 +10,8 @@ import pytest
 
 import dobandit as dob
 from dobandit.documents.live import recommendation_document
-from dobandit.experiment.storage import open_storage
-from dobandit.experiment.tokens import create_token, revoke_token
+from dobandit.storage import open_storage
+from dobandit.storage.access import create_token, revoke_token
 from helpers.serving import FUNNEL, served
 
 API = "/api/v1"

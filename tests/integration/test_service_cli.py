@@ -12,8 +12,8 @@ import pytest
 
 import dobandit as dob
 from dobandit.cli.main import main
-from dobandit.experiment.storage import open_storage
-from dobandit.experiment.tokens import token_of
+from dobandit.storage import open_storage
+from dobandit.storage.access import token_of
 from helpers.experiments import TWINS
 
 pytestmark = pytest.mark.processes

@@ -27,8 +27,8 @@ from dobandit.errors import (
     ServiceError,
     StorageError,
 )
-from dobandit.experiment.storage import MemoryStorage
 from dobandit.policy.engine import Guaranteed
+from dobandit.storage import MemoryStorage
 from helpers import forked, killed_service
 from helpers.serving import served
 from helpers.worlds import THOROUGH

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from dobandit.errors import StorageError
-from dobandit.experiment.storage import open_storage
 from dobandit.service.error_responses import told_to_visitors
+from dobandit.storage import open_storage
 from helpers.service_callers import API, problem, raw
 from helpers.serving import FUNNEL, served
 from helpers.worlds import THOROUGH

@@ -6,8 +6,8 @@ import time
 import httpx
 import pytest
 
-from dobandit.experiment.storage import MemoryStorage
-from dobandit.experiment.tokens import create_token, revoke_token, token_of
+from dobandit.storage import MemoryStorage
+from dobandit.storage.access import create_token, revoke_token, token_of
 from helpers.service_callers import API, problem, raw
 from helpers.serving import FUNNEL, served
 

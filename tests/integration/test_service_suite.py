@@ -14,9 +14,9 @@ import dobandit as dob
 from dobandit.client.experiment import RemoteExperiment
 from dobandit.client.service import connect
 from dobandit.experiment.experiment import Experiment
-from dobandit.experiment.storage import MemoryStorage, open_storage
-from dobandit.experiment.tokens import create_token
 from dobandit.service.service_settings import Settings
+from dobandit.storage import MemoryStorage, open_storage
+from dobandit.storage.access import create_token
 from helpers import experiments
 from helpers.serving import app_of, listening
 

@@ -13,8 +13,8 @@ import pytest
 
 import dobandit as dob
 from dobandit.errors import StorageError
-from dobandit.experiment.storage.backup import backup
-from dobandit.experiment.storage.base import PENDING
+from dobandit.rows.stored_trial import PENDING
+from dobandit.storage.backup import backup
 from helpers.zygote import NAME, Child, create, intact, refused, told, write_for_ever
 
 # -- processes ---------------------------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ import time
 import pytest
 
 from dobandit.errors import ConflictError, ExperimentError, StorageError
-from dobandit.experiment.storage import MemoryStorage
-from dobandit.experiment.storage.base import FAILED, TOLD
-from dobandit.testing.storage import StorageSuite
+from dobandit.rows.stored_trial import FAILED, TOLD
+from dobandit.storage import MemoryStorage
+from dobandit.testing.storage_suite import StorageSuite
 from dobandit.testing.stored import ASK, SEEN, add, close
 from helpers.storage_steps import contents, random_step
 from helpers.worlds import THOROUGH

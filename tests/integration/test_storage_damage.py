@@ -12,9 +12,9 @@ from sqlalchemy.exc import DBAPIError
 
 import dobandit as dob
 from dobandit.errors import DobanditError, StorageError
-from dobandit.experiment.storage import open_storage
-from dobandit.experiment.storage import statements as do
-from dobandit.experiment.storage.checksums import checksum
+from dobandit.storage import open_storage
+from dobandit.storage import statements as do
+from dobandit.storage.checksums import checksum
 from dobandit.testing.stored import ASK, BATCH, SEEN, add, close
 from helpers.worlds import THOROUGH
 

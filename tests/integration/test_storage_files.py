@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dobandit.errors import ExperimentError, StorageError
-from dobandit.experiment.storage import MemoryStorage, open_storage, sqlite
+from dobandit.storage import MemoryStorage, open_storage, sqlite
 from helpers.storages import SEEN, add, finish, sound, start
 
 
@@ -66,7 +66,7 @@ def test_sqlalchemy_is_imported_only_where_it_is_needed():
     script = """
 import sys
 import dobandit
-from dobandit.experiment.storage import open_storage
+from dobandit.storage import open_storage
 assert "sqlalchemy" not in sys.modules
 open_storage("a.db")
 assert "sqlalchemy" in sys.modules

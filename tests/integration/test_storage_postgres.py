@@ -6,8 +6,8 @@ from contextlib import ExitStack
 import pytest
 
 from dobandit.errors import StorageError
-from dobandit.experiment.storage import open_storage
-from dobandit.experiment.storage.base import ASKED, StoredTrial
+from dobandit.rows.stored_trial import ASKED, StoredTrial
+from dobandit.storage import open_storage
 from helpers.storages import SEEN, add
 
 KILL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = '{}'"

@@ -5,8 +5,8 @@ import signal
 import pytest
 
 from dobandit.errors import StorageError
-from dobandit.experiment.storage import MemoryStorage, open_storage
-from dobandit.experiment.storage.backup import backup
+from dobandit.storage import MemoryStorage, open_storage
+from dobandit.storage.backup import backup
 from helpers.storages import SEEN, add, carried_out, sound, start
 
 
@@ -92,7 +92,7 @@ def work(name):
     assert add(experiment.id, SEEN) == 0
     storage.close()
 
-import gc, dobandit.experiment.storage.sql
+import gc, dobandit.storage.sql
 gc.freeze()
 start = time.monotonic() + 0.2
 children = []

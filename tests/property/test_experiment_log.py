@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import dobandit as dob
 from dobandit.errors import ConflictError, InterventionError
-from dobandit.experiment.storage import MemoryStorage
 from dobandit.oracle.rules import rules_of
+from dobandit.storage import MemoryStorage
 from helpers.experiments import Clock, PlainLog, flat, knowledge, numbered
 from helpers.worlds import graphs, quietly, relaxed
 

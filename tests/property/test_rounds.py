@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dobandit import CausalGraph
 from dobandit.errors import InterventionError, ObservationError, StorageError
-from dobandit.experiment.columns import Columns
+from dobandit.rows.columns import Columns
 from helpers.worlds import quietly, relaxed
 
 CHAIN = CausalGraph([("X1", "X2"), ("X2", "Y")], target="Y")

@@ -16,9 +16,9 @@ from dobandit.experiment.accumulator import Foretold
 from dobandit.experiment.diagnosis import diagnose_rounds
 from dobandit.experiment.diagnosis.calibration import FAR, calibration_of, verdict_on
 from dobandit.experiment.diagnosis.nodes import AGREES, CONTRADICTS, LEARNED, LEVEL, UNTESTED
-from dobandit.experiment.storage import MemoryStorage
 from dobandit.model.links import exponential, logistic, probit, rational
 from dobandit.policy.engine import Rounds
+from dobandit.storage import MemoryStorage
 from helpers.worlds import THOROUGH
 
 LUCK = 1e-3  # a test of a right program fails with this chance, if its seeds were drawn again

@@ -9,9 +9,9 @@ import pytest
 
 from dobandit import CausalGraph, create_experiment
 from dobandit.errors import MissingError
-from dobandit.experiment.storage import MemoryStorage
 from dobandit.service.experiment_registry import ExperimentRegistry
 from dobandit.service.service_settings import Settings
+from dobandit.storage import MemoryStorage
 from helpers.experiments import rounds_learned
 
 GRAPH = CausalGraph([("a", "c"), ("b", "c"), ("c", "y"), ("a", "y")], target="y")

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from dobandit import CausalGraph, limits
 from dobandit.errors import DobanditError, ExperimentError, ObservationError, ParseError
-from dobandit.experiment import export
-from dobandit.experiment.batches import batch_of, import_rows
-from dobandit.experiment.columns import Columns
-from dobandit.experiment.readers import read_rows
-from dobandit.experiment.storage.base import StoredTrial
+from dobandit.rows import export
+from dobandit.rows.batches import batch_of, import_rows
+from dobandit.rows.columns import Columns
+from dobandit.rows.readers import read_rows
+from dobandit.rows.stored_trial import StoredTrial
 from helpers.worlds import quietly, relaxed
 
 CHAIN = CausalGraph([("X1", "X2"), ("X2", "Y")], target="Y")

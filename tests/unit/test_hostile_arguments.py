@@ -7,7 +7,7 @@ import pytest
 
 import dobandit as dob
 from dobandit.errors import DobanditError, PolicyError, SimulationError
-from dobandit.experiment.storage import MemoryStorage
+from dobandit.storage import MemoryStorage
 
 pd = pytest.importorskip("pandas")
 GRAPH = dob.CausalGraph([("a", "v"), ("b", "v"), ("v", "Y")], target="Y")

@@ -12,7 +12,7 @@ import pytest
 import dobandit as dob
 from dobandit import BinaryGLM, CausalGraph, LinearModel, expect, links
 from dobandit.errors import DobanditError, GraphError, InterventionError, ModelError
-from dobandit.experiment.storage import MemoryStorage
+from dobandit.storage import MemoryStorage
 from helpers.worlds import ARCTAN, SIGNED_ARCTAN, brute_force_means
 
 GRAPH = CausalGraph([("ad", "visit"), ("visit", "buy"), ("ad", "buy")], target="buy", bias=["ad", "visit"])

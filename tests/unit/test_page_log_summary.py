@@ -6,8 +6,8 @@ import pytest
 from dobandit import CausalGraph, create_experiment, open_experiment
 from dobandit.experiment.answers import edge_estimates
 from dobandit.experiment.replayed_learner import ReplayedLearner
-from dobandit.experiment.storage import MemoryStorage
 from dobandit.service.page_cache import PageCache
+from dobandit.storage import MemoryStorage
 from helpers.experiments import rounds_learned
 
 GRAPH = CausalGraph([("a", "c"), ("b", "c"), ("c", "y"), ("a", "y")], target="y")

@@ -14,10 +14,10 @@ import pytest
 
 import dobandit as dob
 from dobandit.errors import DobanditWarning, ExperimentError, ParseError
-from dobandit.experiment.batches import prior_rows
-from dobandit.experiment.columns import split_batch
 from dobandit.experiment.definition import define
 from dobandit.oracle.rules import Rules
+from dobandit.rows.batches import prior_rows
+from dobandit.rows.columns import split_batch
 
 GRAPH = dob.CausalGraph(
     [("email", "visit"), ("price", "visit"), ("visit", "buy")], target="buy", controllable=["email", "price"]
@@ -39,7 +39,7 @@ def rows(size=200, seed=0):
 
 
 def read_past(source, graph=GRAPH):
-    return prior_rows(define(graph, Rules(1), None, None, 0, None, "auto", False), source)
+    return prior_rows(define(graph, Rules(1), None, None, 0, None, "auto", False).problem, source)
 
 
 def marked(row, column, write):

@@ -67,7 +67,7 @@ def test_tests_go_through_public_words():
         "from dobandit._hidden import word",
         "import dobandit._hidden",
         'monkeypatch.setattr(sql, "_PAGE", 3)',
-        'monkeypatch.setattr("dobandit.experiment.storage.sql._PAGE", 3)',
+        'monkeypatch.setattr("dobandit.storage.sql._PAGE", 3)',
         'monkeypatch.setattr(accumulator, "PART", 3)',
         'getattr(engine, "_plans")',
     ],

@@ -21,9 +21,9 @@ PAGES = {
     "experiments": Page(
         "Live experiments",
         "Ask what to set, tell what was seen. There is a [tutorial](../experiments.md).",
-        ("experiment",),
+        ("experiment", "rows"),
         (
-            "experiment.trial.Told",
+            "rows.trial.Told",
             "policy.answers.Recommendation",
             "policy.answers.Worth",
             "policy.answers.Observed",
@@ -32,7 +32,7 @@ PAGES = {
             "experiment.explanation.Explanation",
             "experiment.status.Status",
             "experiment.diagnosis.Diagnosis",
-            "experiment.storage.base.Storage",
+            "storage.contract.Storage",
         ),
     ),
     "data": Page(
@@ -65,7 +65,7 @@ PAGES = {
         "Test suites",
         "What every policy, and every storage, has to keep; for packages of your own.",
         (),
-        ("testing.policies.PolicySuite", "testing.storage.StorageSuite"),
+        ("testing.policies.PolicySuite", "testing.storage_suite.StorageSuite"),
     ),
 }
 # Methods that the parts of an experiment have for each other.

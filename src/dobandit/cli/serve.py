@@ -20,7 +20,7 @@ import click
 from dobandit.cli.output import json_option, print_json, several
 from dobandit.cli.storage import group_storage_option, kept
 from dobandit.errors import DobanditError, ExperimentError
-from dobandit.experiment.storage import Storage, open_storage
+from dobandit.storage import Storage, open_storage
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -12,8 +12,8 @@ import click
 
 from dobandit.cli.output import answer, json_option, print_json, print_table
 from dobandit.errors import ExperimentError, MissingError, StorageError
-from dobandit.experiment.storage import DEFAULT_STORAGE, Storage, open_storage
-from dobandit.experiment.storage.books import AuditLine
+from dobandit.storage import DEFAULT_STORAGE, Storage, open_storage
+from dobandit.storage.access import AuditLine
 
 if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment
@@ -105,7 +105,7 @@ def backup_command(file: str, storage: str, as_json: bool) -> None:
       dobandit storage backup copy.db
       dobandit storage backup --storage sqlite:///spring.db backups/spring-monday.db
     """
-    from dobandit.experiment.storage.backup import backup
+    from dobandit.storage.backup import backup
 
     with kept(storage) as place:
         size = Path(backup(place, file)).stat().st_size
@@ -127,7 +127,7 @@ def audit_command(after: int, experiment: str | None, storage: str, as_json: boo
       dobandit storage audit --experiment spring --json
     """
     from dobandit.documents.live import audit_document
-    from dobandit.experiment.export import iso_time
+    from dobandit.rows.export import iso_time
 
     with kept(storage) as place:
         of = None if experiment is None else _id_of(experiment, place)

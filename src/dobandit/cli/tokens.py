@@ -11,9 +11,8 @@ from dobandit.cli.options import seconds_of
 from dobandit.cli.output import answer, json_option, print_json, print_table
 from dobandit.cli.storage import group_storage_option, kept, storage_option
 from dobandit.documents.live import token_document
-from dobandit.experiment.export import iso_time
-from dobandit.experiment.storage.books import SCOPES
-from dobandit.experiment.tokens import create_token, revoke_token
+from dobandit.rows.export import iso_time
+from dobandit.storage.access import SCOPES, create_token, revoke_token
 
 
 @click.group("token")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dobandit import errors
 from dobandit.errors import DobanditError, ParseError, ServiceError, StorageError
-from dobandit.experiment.export import optional_package
+from dobandit.rows.export import optional_package
 
 if TYPE_CHECKING:
     import httpx

@@ -12,14 +12,14 @@ from dobandit.client import values
 from dobandit.client.connection import Connected, Connection
 from dobandit.errors import DobanditWarning, MissingError
 from dobandit.experiment.answers import BestObserved, EdgeEstimate
-from dobandit.experiment.columns import columns_of
 from dobandit.experiment.definition import Definition, lease_seconds
 from dobandit.experiment.diagnosis import Diagnosis
 from dobandit.experiment.explanation import Explanation
 from dobandit.experiment.log import check_page, checked_path, number_of
 from dobandit.experiment.status import Status
-from dobandit.experiment.trial import AskWords, Lease, Names, Told, Trial
 from dobandit.policy.answers import Recommendation
+from dobandit.rows.columns import columns_of
+from dobandit.rows.trial import AskWords, Lease, Names, Told, Trial
 from dobandit.text_files import write_atomically
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class RemoteExperiment(Connected):
 
     def __init__(self, connection: Connection, number: int, name: str, definition: Mapping[str, Any]) -> None:
         self.id, self.name, self.definition = number, name, Definition(definition)
-        self.graph, self.columns = self.definition.graph, columns_of(self.definition)
+        self.graph, self.columns = self.definition.graph, columns_of(self.definition.problem)
         self._connection, self._at = connection, f"/experiments/{number}"
         self._held: dict[int, int] = {}
 
@@ -219,7 +219,7 @@ class RemoteExperiment(Connected):
 
     def to_pandas(self) -> Any:
         """The log as a pandas frame (needs pandas); its times are exact to the millisecond."""
-        from dobandit.experiment.export import to_pandas
+        from dobandit.rows.export import to_pandas
 
         return to_pandas((values.stored_trial_of(row, self.columns) for row in self.trials()), self.columns)
 

@@ -13,13 +13,13 @@ from dobandit.client.connection import Connected, Connection
 from dobandit.client.experiment import RemoteExperiment
 from dobandit.errors import ExperimentError, GraphError, MissingError, closest
 from dobandit.experiment.definition import Definition, lease_seconds, warn_of_lines
-from dobandit.experiment.storage.base import StoredExperiment
-from dobandit.experiment.storage.errors import storable
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import as_graph, print_graph
 from dobandit.model.causal_model import CausalModel
 from dobandit.oracle.rules import RULE_WORDS, Rules, rules_of
 from dobandit.policy.base import Policy
+from dobandit.storage.contract import StoredExperiment
+from dobandit.storage.storage_errors import storable
 
 
 def connect(url: str, token: str | None = None, *, timeout: float = 60.0, patience: float = 60.0) -> Service:

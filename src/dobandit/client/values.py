@@ -18,11 +18,11 @@ import numpy as np
 
 from dobandit.checks import absent, shown
 from dobandit.errors import ExperimentError, ObservationError
-from dobandit.experiment.batches import import_rows
-from dobandit.experiment.columns import Columns, batch_text
-from dobandit.experiment.readers import cells_of, is_file, is_frame, is_parquet, named, read_parquet, text_of
-from dobandit.experiment.storage.base import StoredTrial
 from dobandit.model.links import Link
+from dobandit.rows.batches import import_rows
+from dobandit.rows.columns import Columns, batch_text
+from dobandit.rows.readers import cells_of, is_file, is_frame, is_parquet, named, read_parquet, text_of
+from dobandit.rows.stored_trial import StoredTrial
 
 Document = Mapping[str, Any]
 T = TypeVar("T")

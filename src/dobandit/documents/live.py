@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dobandit.experiment.export import document, iso_time
-from dobandit.experiment.storage.base import StoredExperiment
-from dobandit.experiment.storage.books import AuditLine, StoredToken
+from dobandit.rows.export import document, iso_time
+from dobandit.storage.access import AuditLine, StoredToken
+from dobandit.storage.contract import StoredExperiment
 
 if TYPE_CHECKING:
     from dobandit.experiment.answers import BestObserved
     from dobandit.experiment.experiment import Experiment
     from dobandit.experiment.explanation import Explanation
     from dobandit.experiment.status import Status
-    from dobandit.experiment.trial import Told, Trial
     from dobandit.policy.answers import Recommendation
+    from dobandit.rows.trial import Told, Trial
 
 # -- trials ------------------------------------------------------------------------------------------------------
 

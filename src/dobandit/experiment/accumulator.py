@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import StorageError
-from dobandit.experiment.columns import Columns, Row, split_batch
-from dobandit.experiment.storage.base import ABANDONED, ASKED, FAILED, OWN, TOLD, Storage
-from dobandit.experiment.storage.errors import damaged
+from dobandit.rows.columns import Columns, Row, split_batch
+from dobandit.rows.stored_trial import ABANDONED, ASKED, FAILED, OWN, TOLD
+from dobandit.storage.contract import Storage
+from dobandit.storage.storage_errors import damaged
 
 if TYPE_CHECKING:
     from dobandit.policy.engine import Array, Rounds

@@ -19,12 +19,12 @@ from dobandit.texts import counted, decimals, fixed
 
 if TYPE_CHECKING:
     from dobandit.experiment.accumulator import RoundCounts
-    from dobandit.experiment.columns import Row
     from dobandit.experiment.diagnosis import Diagnosis
     from dobandit.experiment.state import LogState
     from dobandit.model.weights import Do
     from dobandit.policy.answers import Observed, Recommendation
     from dobandit.policy.learner import Learner
+    from dobandit.rows.columns import Row
 
 _ENOUGH = 300  # rounds that set a variable, or that are compared with the model
 MOST_DIAGNOSED = 20_000  # rounds: beyond, a recommendation would wait for the diagnosis

@@ -6,11 +6,11 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.experiment.accumulator import RoundCounts
-from dobandit.experiment.columns import Row
 from dobandit.experiment.status import anytime_mean
 from dobandit.model.weights import fixed_values
 from dobandit.oracle.actions import action_of
 from dobandit.policy.engine import Interval
+from dobandit.rows.columns import Row
 
 if TYPE_CHECKING:
     from dobandit.model.weights import Do

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dobandit.checks import is_whole, shown
 from dobandit.errors import ExperimentError
-from dobandit.experiment.columns import Row
 from dobandit.experiment.definition import lease_seconds
 from dobandit.experiment.plain_work import asking
 from dobandit.experiment.reasons import gap_words, is_reached, reason_for, with_doubts
 from dobandit.experiment.state import LogState
-from dobandit.experiment.storage.base import ASKED, StoredTrial, Writer
-from dobandit.experiment.table_columns import MOST_ROUNDS
 from dobandit.oracle.actions import NOTHING
+from dobandit.rows.columns import Row
+from dobandit.rows.stored_trial import ASKED, StoredTrial
+from dobandit.rows.table_columns import MOST_ROUNDS
+from dobandit.storage.contract import Writer
 
 if TYPE_CHECKING:
     from dobandit.policy.engine import Pending

@@ -9,17 +9,17 @@ from typing import Any, Unpack
 
 from dobandit.checks import is_one_of, shown
 from dobandit.errors import ExperimentError, MissingError, closest
-from dobandit.experiment.batches import prior_rows
 from dobandit.experiment.definition import define, definition_from_text, warn_of_lines
 from dobandit.experiment.experiment import Experiment
-from dobandit.experiment.storage import DEFAULT_STORAGE, Storage, open_storage
-from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.causal_model import CausalModel
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
 from dobandit.policy.base import Policy
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links
+from dobandit.rows.batches import prior_rows
+from dobandit.storage import DEFAULT_STORAGE, Storage, open_storage
+from dobandit.storage.contract import StoredExperiment
 
 StorageLike = str | Storage | None
 
@@ -90,7 +90,9 @@ def create_experiment(
     definition = define(
         graph, allowed, policy, horizon, wanted_seed, lease, links, continuous, effects, control, stop_within, hide
     )
-    past = None if history is None else prior_rows(definition, history, clock(), randomised)
+    past = None
+    if history is not None:
+        past = prior_rows(definition.problem, history, clock(), randomised, not definition.policy.any_graph)
     if found is None:
         warn_of_lines(definition)
         try:

@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 from dobandit.errors import DobanditWarning
 from dobandit.experiment.answers import BestObserved, EdgeEstimate, best_observed, edge_estimates
 from dobandit.experiment.ask import ask_of, asked
-from dobandit.experiment.batches import Seen
-from dobandit.experiment.columns import columns_of
 from dobandit.experiment.definition import Definition, definition_from_text
 from dobandit.experiment.log import TrialLog
 from dobandit.experiment.log_tables import LogTables
 from dobandit.experiment.plain_work import answering
 from dobandit.experiment.state import LogState
 from dobandit.experiment.status import Status, status_of
-from dobandit.experiment.storage.base import ABANDONED, FAILED, Storage, StoredExperiment
-from dobandit.experiment.trial import AskWords, Lease, Names, Told, Trial, trial_of
+from dobandit.rows.batches import Seen
+from dobandit.rows.columns import columns_of
+from dobandit.rows.stored_trial import ABANDONED, FAILED
+from dobandit.rows.trial import AskWords, Lease, Names, Told, Trial, trial_of
+from dobandit.storage.contract import Storage, StoredExperiment
 
 if TYPE_CHECKING:
     from dobandit.experiment.diagnosis import Diagnosis
@@ -62,7 +63,7 @@ class Experiment(LogTables):
     ) -> None:
         self.storage = storage
         self.definition = definition_from_text(stored.document) if definition is None else definition
-        self.graph, self.columns = self.definition.graph, columns_of(self.definition)
+        self.graph, self.columns = self.definition.graph, columns_of(self.definition.problem)
         self._state = LogState(storage, stored.id, self.definition, self.columns)
         self.log = TrialLog(stored, self._state, clock)
 

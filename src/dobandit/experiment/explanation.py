@@ -14,14 +14,14 @@ from dobandit.errors import ExperimentError
 from dobandit.experiment.paths import Path, path_product, top_paths
 from dobandit.experiment.plain_work import explaining
 from dobandit.experiment.replayed_learner import ReplayedLearner
-from dobandit.experiment.storage.base import ASKED, StoredTrial
 from dobandit.oracle.actions import Action
 from dobandit.policy.engine import Array, Interval, Pending
+from dobandit.rows.stored_trial import ASKED, StoredTrial
 from dobandit.texts import setting_words
 
 if TYPE_CHECKING:
     from dobandit.experiment.log import TrialLog
-    from dobandit.experiment.trial import Trial
+    from dobandit.rows.trial import Trial
 
 _PATHS = 10
 _FEW = 1000  # closed trials that are looked at together

@@ -11,23 +11,14 @@ from typing import Any
 
 from dobandit.checks import is_whole, shown
 from dobandit.errors import ConflictError, DobanditError, ExperimentError, MissingError
-from dobandit.experiment.batches import Batch, ImportedRows, Seen, batch_of, import_rows, source_of
 from dobandit.experiment.reasons import closed_words
 from dobandit.experiment.state import LogState
-from dobandit.experiment.storage.base import (
-    EVERY,
-    FAILED,
-    PENDING,
-    RECORDED,
-    STATES,
-    TOLD,
-    StoredExperiment,
-    StoredTrial,
-    Writer,
-)
-from dobandit.experiment.storage.errors import storable
-from dobandit.experiment.trial import Told, Trial
 from dobandit.model.weights import Do
+from dobandit.rows.batches import Batch, ImportedRows, Seen, batch_of, import_rows, source_of
+from dobandit.rows.stored_trial import FAILED, PENDING, RECORDED, STATES, TOLD, StoredTrial
+from dobandit.rows.trial import Told, Trial
+from dobandit.storage.contract import EVERY, StoredExperiment, Writer
+from dobandit.storage.storage_errors import storable
 
 _FEWEST = 10  # rounds of an import that are looked for: fewer may well be equal by chance
 _NEWEST = 5_000  # closed trials among which they are looked for, lest a long log is read for every import

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from dobandit.errors import ExperimentError
-from dobandit.experiment import export
-from dobandit.experiment.columns import Columns
 from dobandit.experiment.log import TrialLog, check_page, checked_path
-from dobandit.experiment.storage.base import Storage
-from dobandit.experiment.trial import Trial
+from dobandit.rows import export
+from dobandit.rows.columns import Columns
+from dobandit.rows.trial import Trial
+from dobandit.storage.contract import Storage
 
 
 class LogTables:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dobandit.experiment.storage.base import ABANDONED, FAILED
 from dobandit.policy.engine import Choice, percent
+from dobandit.rows.stored_trial import ABANDONED, FAILED
 from dobandit.texts import action_words, counted, decimals, fixed, in_a_sentence, with_interval
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from dobandit.compile_mode import announced_as, compilations, compiling_ahead, is_remembered, remember
 from dobandit.experiment.catalogue import create_experiment
 from dobandit.experiment.experiment import Experiment
-from dobandit.experiment.storage import MemoryStorage
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.storage import MemoryStorage
 
 _FUNNEL = [("coupon", "visit"), ("email", "visit"), ("visit", "buy"), ("coupon", "buy")]
 

@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.experiment.accumulator import Accumulator
-from dobandit.experiment.columns import Columns, split_batch
 from dobandit.experiment.definition import Definition
 from dobandit.experiment.plain_work import learning
-from dobandit.experiment.storage.base import OWN, TOLD, ClosedTrial, Storage, StoredTrial
 from dobandit.oracle.actions import Action
 from dobandit.policy.base import round_draws
 from dobandit.policy.engine import UNIFORMS, Array, Estimate, Pending, Rounds, Situation, no_context
 from dobandit.policy.graph_evidence import GraphEvidence
+from dobandit.rows.columns import Columns, split_batch
+from dobandit.rows.stored_trial import OWN, TOLD, ClosedTrial, StoredTrial
+from dobandit.storage.contract import Storage
 
 if TYPE_CHECKING:
     from dobandit.experiment.state import Checkpoints

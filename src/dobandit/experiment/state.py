@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 from dobandit.errors import DobanditError
 from dobandit.experiment.accumulator import EVERY, Predictions, RoundCounts, StatusSums
-from dobandit.experiment.columns import Columns
 from dobandit.experiment.definition import Definition
-from dobandit.experiment.forks import remember, was_left_locked
 from dobandit.experiment.plain_work import learning
-from dobandit.experiment.storage.base import Storage
+from dobandit.rows.columns import Columns
+from dobandit.storage.contract import Storage
+from dobandit.storage.fork_safety import remember, was_left_locked
 
 if TYPE_CHECKING:
     from dobandit.experiment.diagnosis import Diagnosis

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from dobandit.estimation.confidence import beta_binomial, wilson
 from dobandit.experiment.accumulator import CONTROL, TREATED, StatusSums
 from dobandit.experiment.reasons import is_reached, may_stop
-from dobandit.experiment.storage.base import StoredTrial
 from dobandit.policy.engine import Interval
+from dobandit.rows.stored_trial import StoredTrial
 
 if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment

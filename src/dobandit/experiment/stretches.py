@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from dobandit.experiment.accumulator import Accumulator
-from dobandit.experiment.columns import Columns, split_batch
-from dobandit.experiment.storage.base import TOLD
+from dobandit.rows.columns import Columns, split_batch
+from dobandit.rows.stored_trial import TOLD
 
 STRETCHES = 96  # at most
 CONTEXTS = 12  # at most that are listed

@@ -15,8 +15,6 @@ import numpy as np
 from dobandit.checks import is_one_of, shown
 from dobandit.errors import GraphError, InterventionError, ModelError, PolicyError
 from dobandit.experiment.advice import never_set
-from dobandit.experiment.batches import ImportedRows, prior_rows
-from dobandit.experiment.columns import columns_of
 from dobandit.experiment.definition import Definition, define
 from dobandit.experiment.replayed_learner import ReplayedLearner, batches_of
 from dobandit.fitting.nodes import TABLE, NodeFit, fit_nodes, node_document
@@ -35,6 +33,8 @@ from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.learner import Learner
 from dobandit.policy.problem import Links, Problem
 from dobandit.policy.revising import RevisedGraph
+from dobandit.rows.batches import ImportedRows, prior_rows
+from dobandit.rows.columns import columns_of
 
 
 class Fit:
@@ -50,7 +50,7 @@ class Fit:
     def __init__(self, definition: Definition, data: ImportedRows, looks: str | None = None) -> None:
         self.definition, self.data = definition, data
         problem = definition.problem
-        self.columns = columns_of(definition)
+        self.columns = columns_of(problem)
         self._replayed = ReplayedLearner(definition, self.columns)
         self._replayed.add(data.closed())
         self.looks = looks or ("every" if data.names_trials else "once")
@@ -254,4 +254,4 @@ def fitted(
             f"a ranking lists every allowed set, up to {most:,} of them, but there are {count:,}. Lower the budget, or "
             "forbid some variables."
         )
-    return Fit(definition, prior_rows(definition, data), looks)
+    return Fit(definition, prior_rows(definition.problem, data), looks)

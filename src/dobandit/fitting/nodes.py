@@ -22,11 +22,11 @@ from dobandit.estimation.confidence import Z95, holm, wilson
 from dobandit.estimation.mixture import BACK, PRIOR
 from dobandit.experiment.diagnosis.link_test import Cells, Fitted, RoundsByVariable, cells_of, chi_square
 from dobandit.experiment.diagnosis.nodes import AGREES, CONTRADICTS, LEVEL, UNTESTED
-from dobandit.experiment.export import document
 from dobandit.model.links import Link, auto, exponential, identity, logistic
 from dobandit.oracle.frontier import MOST_PARENTS
 from dobandit.policy.engine import Interval, Rounds
 from dobandit.policy.problem import Problem
+from dobandit.rows.export import document
 
 Array = NDArray[np.float64]
 FOLDS = 5

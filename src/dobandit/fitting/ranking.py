@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dobandit.experiment.advice import seen_outside
-from dobandit.experiment.export import document
 from dobandit.experiment.status import anytime_mean, mean_of
 from dobandit.fitting.fit import Fit
 from dobandit.oracle.actions import NOTHING, Action, action_of
 from dobandit.policy.answers import Observed, Worth
 from dobandit.policy.engine import Array, Interval
+from dobandit.rows.export import document
 from dobandit.texts import setting_words, with_interval
 
 _FREE = -1  # not set

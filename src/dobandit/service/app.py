@@ -14,13 +14,13 @@ from fastapi import FastAPI
 from starlette.staticfiles import StaticFiles
 
 from dobandit.errors import DobanditError
-from dobandit.experiment.storage import Storage
 from dobandit.service import api, error_responses, health, login, pages
 from dobandit.service.auth_middleware import AuthMiddleware
 from dobandit.service.experiment_registry import ExperimentRegistry
 from dobandit.service.pages.rendering import HERE
 from dobandit.service.service_settings import Settings
 from dobandit.service.sessions import LoginLink, Sessions, Tokens
+from dobandit.storage import Storage
 from dobandit.version import VERSION
 
 _HOUR = 3600.0

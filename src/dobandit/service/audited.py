@@ -13,8 +13,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from dobandit.experiment.storage.base import Storage, StoredExperiment, StoredTrial, Within, Writer
-from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer
+from dobandit.rows.stored_trial import StoredTrial
+from dobandit.storage.access import AuditLine, Books, KeptAnswer
+from dobandit.storage.contract import Storage, StoredExperiment, Within, Writer
 
 _making: ContextVar[Change | None] = ContextVar("making", default=None)
 

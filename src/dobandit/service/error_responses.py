@@ -17,8 +17,8 @@ from starlette.routing import Match
 
 from dobandit.checks import shown
 from dobandit.errors import ConflictError, DobanditError, MissingError, ParseError, StorageError, TakenError
-from dobandit.experiment.storage import Storage
-from dobandit.experiment.storage.engines import NOTHING_STORED
+from dobandit.storage import Storage
+from dobandit.storage.database import NOTHING_STORED
 from dobandit.texts import message
 
 _RETRY = {"Retry-After": "2"}

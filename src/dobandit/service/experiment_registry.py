@@ -11,12 +11,12 @@ from typing import Any, TypeVar, cast
 
 from dobandit.errors import MissingError
 from dobandit.experiment.experiment import Experiment
-from dobandit.experiment.storage import Storage
-from dobandit.experiment.storage.base import StoredExperiment, page_of
 from dobandit.service.audited import AuditedStorage, dumped
 from dobandit.service.page_cache import PageCache
 from dobandit.service.service_settings import Settings
 from dobandit.service.sessions import Visitor
+from dobandit.storage import Storage
+from dobandit.storage.contract import StoredExperiment, page_of
 
 _MOST_ANSWERS = 64  # of one experiment
 T = TypeVar("T")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from dobandit.experiment.storage.books import MANAGE
 from dobandit.service.auth_middleware import LOGIN, LOGOUT, cookie_name, cookie_of
 from dobandit.service.pages.rendering import page
 from dobandit.service.sessions import Visitor
+from dobandit.storage.access import MANAGE
 
 router = APIRouter(include_in_schema=False)
 OWNER = Visitor("login link", MANAGE)

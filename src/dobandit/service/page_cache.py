@@ -15,12 +15,12 @@ from dobandit.experiment.answers import BestObserved, EdgeEstimate, edge_estimat
 from dobandit.experiment.diagnosis import node_lines
 from dobandit.experiment.diagnosis.nodes import CONTRADICTS
 from dobandit.experiment.experiment import Experiment
-from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.experiment.stretches import CONTEXTS, Contexts, Stretches
 from dobandit.policy.answers import Recommendation
 from dobandit.policy.learner import Learner
 from dobandit.service.error_responses import told_to_visitors
 from dobandit.service.service_settings import Settings
+from dobandit.storage.contract import StoredExperiment
 
 _KEPT = 4 * CONTEXTS  # answers
 _USUAL = Settings()

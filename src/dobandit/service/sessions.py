@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 from anyio.to_thread import run_sync
 
-from dobandit.experiment.storage import Storage
-from dobandit.experiment.storage.books import SCOPES, StoredToken
-from dobandit.experiment.tokens import token_of
 from dobandit.service.service_settings import Settings
+from dobandit.storage import Storage
+from dobandit.storage.access import SCOPES, StoredToken, token_of
 
 _MOST_SESSIONS = _MOST_TOKENS = 1000
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import threading
 
 from dobandit.errors import ConflictError, ExperimentError
-from dobandit.experiment.storage.base import FAILED, TOLD, Storage, StoredExperiment
-from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
+from dobandit.rows.stored_trial import FAILED, TOLD
+from dobandit.storage.access import AuditLine, Books, KeptAnswer, StoredToken
+from dobandit.storage.contract import Storage, StoredExperiment
 from dobandit.testing.stored import ASK, SEEN, UndoneError, add, close, refused, spring_in, there
 
 _TOKEN = StoredToken(0, "Ünïcode '; 🎲", "work", None, "ab" * 32, 1700000000.25)

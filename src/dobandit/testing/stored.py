@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from dobandit.experiment.storage.base import ASKED, FAILED, IMPORTED, RECORDED, TOLD, Storage, StoredTrial
+from dobandit.rows.stored_trial import ASKED, FAILED, IMPORTED, RECORDED, TOLD, StoredTrial
+from dobandit.storage.contract import Storage
 
 T = TypeVar("T")
 ASK = StoredTrial(0, ASKED, "[null,1]", why="because")

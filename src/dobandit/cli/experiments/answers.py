@@ -15,8 +15,8 @@ from dobandit.cli.experiments.group import common, count_of, of_experiment
 from dobandit.cli.output import answer, print_json, say
 from dobandit.documents import live as documents
 from dobandit.errors import ExperimentError
-from dobandit.experiment.export import document
-from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, TOLD
+from dobandit.rows.export import document
+from dobandit.rows.stored_trial import ABANDONED, FAILED, PENDING, TOLD
 from dobandit.text_files import write_atomically
 from dobandit.texts import counted, printable_lines
 

@@ -14,7 +14,7 @@ from dobandit.cli.experiments.group import common, of_experiment
 from dobandit.cli.output import answer, print_json
 from dobandit.documents import live as documents
 from dobandit.errors import DobanditWarning
-from dobandit.experiment.storage.base import ABANDONED, FAILED
+from dobandit.rows.stored_trial import ABANDONED, FAILED
 from dobandit.texts import counted
 
 if TYPE_CHECKING:

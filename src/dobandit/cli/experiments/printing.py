@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from dobandit.experiment.answers import BestObserved, EdgeEstimate
     from dobandit.experiment.experiment import Experiment
     from dobandit.experiment.explanation import Explanation
-    from dobandit.experiment.trial import Told, Trial
     from dobandit.policy.answers import Recommendation
+    from dobandit.rows.trial import Told, Trial
 
 _VERDICTS = {
     "fits": "fits the rounds so far",
@@ -110,7 +110,7 @@ def print_trial(experiment: Experiment, trial: Trial) -> None:
     how = f"type this with {what} for each _, without what was not seen:"
     options, seen = ["--issued", str(trial.issued)] if trial.issued > 1 else [], [f"{name}=_" for name in unset]
     if trial.size > 1:
-        from dobandit.experiment.export import seen_column
+        from dobandit.rows.export import seen_column
 
         table, count = names([*map(seen_column, unset)]), experiment.columns.count_key
         how = (

@@ -22,11 +22,11 @@ from dobandit.experiment.diagnosis.nodes import (
     diagnose_node,
     diagnose_variable,
 )
-from dobandit.experiment.export import document
 from dobandit.policy.engine import Rounds
 from dobandit.policy.graph_evidence import Finding, GraphEvidence
 from dobandit.policy.learner import Learner
-from dobandit.policy.problem import Problem
+from dobandit.rows.batches import on_left_out
+from dobandit.rows.export import document
 from dobandit.texts import decimals
 
 _MISSING = 0.1  # share of rounds that may miss a variable without a warning
@@ -134,13 +134,6 @@ def diagnose_rounds(learner: Learner, every: Rounds, foretold: Foretold) -> Diag
 
 
 # -- sentences -------------------------------------------------------------------------------------------------------
-
-
-def on_left_out(problem: Problem, rounds: int) -> str:
-    """Rounds that a model must not learn from."""
-    why = [f"{listed(problem.rules.always_set)} was not set"] if problem.rules.always_set else []
-    why += [f"{listed(problem.hidden)} was set"] if problem.hidden else []
-    return f"{rounds:,} rounds in which {' or '.join(why)} are left out: the model does not learn from them."
 
 
 def calibration_lines(whole: Calibration | None, recent: Calibration | None) -> Iterator[str]:

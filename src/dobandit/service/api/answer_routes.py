@@ -17,7 +17,7 @@ from starlette.responses import Response, StreamingResponse
 from dobandit.documents import live as documents
 from dobandit.errors import DobanditError
 from dobandit.experiment.experiment import Experiment
-from dobandit.experiment.export import document
+from dobandit.rows.export import document
 from dobandit.service.api import schemas
 from dobandit.service.audited import dumped
 from dobandit.service.error_responses import told_to_visitors

@@ -14,11 +14,9 @@ from dobandit.checks import shown
 from dobandit.documents.live import audit_document, listed_document, shown_document, status_document
 from dobandit.errors import ExperimentError, ParseError, PolicyError
 from dobandit.experiment.catalogue import create_experiment
-from dobandit.experiment.export import guarded
-from dobandit.experiment.storage.base import StoredExperiment
-from dobandit.experiment.storage.books import MANAGE, AuditLine
 from dobandit.oracle.rules import RULE_WORDS
 from dobandit.policy.base import Policy
+from dobandit.rows.export import guarded
 from dobandit.service.api import schemas
 from dobandit.service.api.graph_routes import ROLES, graph_given, names
 from dobandit.service.audited import dumped
@@ -34,6 +32,8 @@ from dobandit.service.http_requests import (
     tagged,
     visitor_of,
 )
+from dobandit.storage.access import MANAGE, AuditLine
+from dobandit.storage.contract import StoredExperiment
 
 router, audit_router = APIRouter(tags=["experiments"]), APIRouter(tags=["audit"])
 _WORDS = (

@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from dobandit.documents.live import imported_document, numbered_document, trial_document
 from dobandit.errors import ExperimentError
-from dobandit.experiment.storage.base import ABANDONED, FAILED, StoredTrial
-from dobandit.experiment.trial import trial_of
+from dobandit.rows.stored_trial import ABANDONED, FAILED, StoredTrial
+from dobandit.rows.trial import trial_of
 from dobandit.service.api import schemas
 from dobandit.service.http_requests import CSV, Body, kind_of, perform, registry_of, rows_of, said, seen_in, text_of
 

@@ -11,8 +11,8 @@ import numpy as np
 from dobandit.errors import DobanditError
 from dobandit.experiment.catalogue import create_experiment
 from dobandit.experiment.experiment import Experiment
-from dobandit.experiment.storage import Storage
 from dobandit.model.bglm import BinaryGLM
+from dobandit.storage import Storage
 
 NAME = "Spring sale"
 _CHANCE = 0x53484F50

@@ -12,13 +12,13 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import JSONResponse, Response
 
 from dobandit.experiment.experiment import Experiment
-from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.policy.answers import Recommendation
 from dobandit.report.style import DRAWN, TOKENS
 from dobandit.service.http_requests import answering
 from dobandit.service.page_cache import Answers, Known, PageCache, Segment
 from dobandit.service.pages import page_pictures, page_wording
 from dobandit.service.pages.rendering import HERE, drawn, environment, page
+from dobandit.storage.contract import StoredExperiment
 from dobandit.texts import counted, shortened
 
 router = APIRouter(include_in_schema=False)

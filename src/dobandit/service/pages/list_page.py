@@ -12,7 +12,6 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from dobandit.errors import DobanditError
-from dobandit.experiment.storage.base import StoredExperiment
 from dobandit.experiment.stretches import Contexts
 from dobandit.report.svg.experiment_charts import sparkline
 from dobandit.service.error_responses import told_to_visitors
@@ -20,6 +19,7 @@ from dobandit.service.experiment_registry import ExperimentRegistry
 from dobandit.service.http_requests import answering, registry_of, visitor_of
 from dobandit.service.page_cache import Answers, PageCache, Segment
 from dobandit.service.pages.rendering import drawn, page
+from dobandit.storage.contract import StoredExperiment
 from dobandit.texts import decimals, fixed
 
 router = APIRouter(include_in_schema=False)

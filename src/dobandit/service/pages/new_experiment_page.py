@@ -16,8 +16,6 @@ from dobandit.checks import names_in, number
 from dobandit.errors import DobanditError, ExperimentError, GraphError, InterventionError, TakenError, closest
 from dobandit.experiment.catalogue import create_experiment
 from dobandit.experiment.definition import checked_share, checked_within
-from dobandit.experiment.storage.books import MANAGE
-from dobandit.experiment.storage.errors import checked_name
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import FORMATS
 from dobandit.model.links import BUILDERS
@@ -39,6 +37,8 @@ from dobandit.service.pages.graph_preview import (
     sketched,
 )
 from dobandit.service.pages.rendering import page
+from dobandit.storage.access import MANAGE
+from dobandit.storage.storage_errors import checked_name
 
 T = TypeVar("T")
 router = APIRouter(include_in_schema=False)

@@ -12,13 +12,13 @@ from starlette.responses import RedirectResponse, Response
 
 from dobandit.errors import DobanditError, ObservationError
 from dobandit.experiment.experiment import Experiment
-from dobandit.experiment.export import seen_column
-from dobandit.experiment.storage.base import FAILED, PENDING, TOLD, StoredTrial
-from dobandit.experiment.storage.books import WORK
+from dobandit.rows.export import seen_column
+from dobandit.rows.stored_trial import FAILED, PENDING, TOLD, StoredTrial
 from dobandit.service.auth_middleware import require
 from dobandit.service.error_responses import told_to_visitors
 from dobandit.service.http_requests import Form, in_the_name_of, text
 from dobandit.service.pages.rendering import page
+from dobandit.storage.access import WORK
 
 router = APIRouter(include_in_schema=False)
 _SHOWN = 20  # pending trials to choose from

@@ -14,8 +14,8 @@ from dobandit.errors import DobanditError, ExperimentError
 from dobandit.experiment.answers import EdgeEstimate
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.explanation import Explanation
-from dobandit.experiment.storage.base import ASKED
 from dobandit.report.svg.bar_charts import Step, waterfall
+from dobandit.rows.stored_trial import ASKED
 from dobandit.service.error_responses import told_to_visitors
 from dobandit.service.http_requests import answering
 from dobandit.service.page_cache import PageCache

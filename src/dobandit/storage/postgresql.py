@@ -11,8 +11,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from dobandit.errors import StorageError
-from dobandit.experiment.forks import remember
-from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
+from dobandit.storage.database import NOTHING_STORED, PATIENCE, Database
+from dobandit.storage.fork_safety import remember
 
 _MAKING_TABLES = 0x0D0BA9D17  # any number, as long as all agree on it
 _SECRET = re.compile("pass|pwd|secret|token|key", re.IGNORECASE)  # options whose value nobody should read

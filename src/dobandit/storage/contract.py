@@ -16,12 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
-from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
+from dobandit.rows.stored_trial import ClosedTrial, StoredTrial
+from dobandit.storage.access import AuditLine, Books, KeptAnswer, StoredToken
 
-PENDING, TOLD, FAILED, ABANDONED = "pending", "told", "failed", "abandoned"
-STATES = (PENDING, TOLD, FAILED, ABANDONED)
-ASKED, RECORDED, IMPORTED, RANDOMISED = SOURCES = ("asked", "recorded", "imported", "randomised")
-OWN = (ASKED, RANDOMISED)  # what came of these trials is what their actions bring by themselves
 EVERY = 2**31 - 1  # trials: no limit
 
 
@@ -34,53 +31,6 @@ class StoredExperiment(NamedTuple):
     created_at: float  # seconds since 1970
     trials: int  # how many there are: the next number
     closed: int  # how many of them are closed: the next position
-
-
-class StoredTrial(NamedTuple):
-    """A row of the log."""
-
-    number: int
-    source: str  # ASKED; RECORDED or IMPORTED; RANDOMISED: one of these two, in which the action was chosen at random
-    do: str
-    asked_after: int = 0  # how many trials were closed when it was asked
-    available: str | None = None  # JSON list of names, where the asker limited the choice
-    predicted: float | None = None  # E[target] under the estimate, when it was asked
-    low: float | None = None
-    high: float | None = None
-    optimistic: float | None = None  # the value that made the policy choose it
-    why: str = ""
-    asked_at: float | None = None
-    lease_expires: float | None = None  # None: never
-    issued: int = 1  # times it was handed out
-    state: str = PENDING
-    position: int | None = None
-    observation: str | None = None
-    closed_at: float | None = None
-    late: bool = False  # told after its lease ran out
-    partial: bool = False  # some variable was not seen
-    reason: str | None = None  # of a failure
-    context: str | None = None  # what was known before it was asked, where the graph has a context
-    size: int = 1  # how many rounds it was planned for
-    control: bool = False  # nothing was set, for a comparison
-    counts: str | None = None  # None: the observation is one row; otherwise a list of rows, and this how often each
-    rounds: int = 1  # how many rounds were seen, where it was told
-
-
-# What closing a trial changes, besides its position.
-CLOSING = ("state", "observation", "counts", "rounds", "closed_at", "late", "partial", "reason")
-
-
-class ClosedTrial(NamedTuple):
-    """What a learner needs of a closed trial."""
-
-    position: int
-    number: int
-    state: str
-    do: str
-    observation: str | None
-    counts: str | None = None
-    rounds: int = 1
-    source: str = ASKED
 
 
 class Writer(Books):
@@ -141,7 +91,7 @@ class Storage(ABC):
     within           called inside the transaction, to enter something with it
     now, until, created_at   seconds since 1970
 
-    >>> from dobandit.experiment.storage import MemoryStorage
+    >>> from dobandit.storage import MemoryStorage
     >>> storage = MemoryStorage()
     >>> made = storage.create("spring", "{}", created_at=0.0)
     >>> storage.rename("spring", "summer")

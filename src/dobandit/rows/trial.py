@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import NamedTuple, TypedDict
 
-from dobandit.experiment.columns import Columns
-from dobandit.experiment.storage.base import StoredTrial
 from dobandit.policy.engine import Interval
+from dobandit.rows.columns import Columns
+from dobandit.rows.stored_trial import StoredTrial
 
 Names = Iterable[str] | None  # of variables; None: all that the rules allow
 Lease = float | timedelta | None  # seconds, or a timedelta; None: the experiment's

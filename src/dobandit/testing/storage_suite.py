@@ -1,7 +1,7 @@
 """What every storage must do. Inherit from the suite, give it a fixture, and pytest runs it over a storage of your own:
 
     import pytest
-    from dobandit.testing.storage import StorageSuite
+    from dobandit.testing.storage_suite import StorageSuite
 
     class TestMyStorage(StorageSuite):
         @pytest.fixture
@@ -11,13 +11,14 @@
             storage.close()
 
 Nothing here needs pytest: a method may also be called with a storage. The contract in prose is in
-`dobandit.experiment.storage.base`; the words of errors are free, `dobandit.experiment.storage.errors` has ours.
+`dobandit.storage.contract`; the words of errors are free, `dobandit.storage.storage_errors` has ours.
 """
 
 from __future__ import annotations
 
 from dobandit.errors import ConflictError, ExperimentError
-from dobandit.experiment.storage.base import ABANDONED, FAILED, PENDING, STATES, TOLD, ClosedTrial, Storage
+from dobandit.rows.stored_trial import ABANDONED, FAILED, PENDING, STATES, TOLD, ClosedTrial
+from dobandit.storage.contract import Storage
 from dobandit.testing.storage_transactions import TransactionSuite
 from dobandit.testing.stored import ASK, BATCH, FULL, SEEN, add, close, refused, spring_in, there
 

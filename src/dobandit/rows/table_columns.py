@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 from dobandit.checks import absent, is_whole, shown
 from dobandit.errors import ParseError, closest, listed
-from dobandit.experiment.columns import Columns
-from dobandit.experiment.export import BOOKKEEPING, DO, SEEN, TRIAL, headings
-from dobandit.experiment.storage.base import STATES, TOLD
+from dobandit.rows.columns import Columns
+from dobandit.rows.export import BOOKKEEPING, DO, SEEN, TRIAL, headings
+from dobandit.rows.stored_trial import STATES, TOLD
 
 MOST_ROUNDS = 10_000_000  # in one trial: a slip of the finger should not make a log that takes hours to replay
 DO_COLUMNS = ("intervention_targets", "do")

@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import repeat
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import StorageError
-from dobandit.experiment.storage.base import ClosedTrial, StoredExperiment, StoredTrial
-from dobandit.experiment.storage.errors import unreadable
+from dobandit.rows.stored_trial import ClosedTrial, StoredTrial, types_of
+from dobandit.storage.contract import StoredExperiment
+from dobandit.storage.storage_errors import unreadable
 
 Whole = TypeVar("Whole", int, NDArray[np.uint64])
 Row = TypeVar("Row", StoredTrial, StoredExperiment)
@@ -43,11 +44,6 @@ def checksum(
 ) -> int:
     """Of a closed trial: a whole number of 32 bits."""
     return _text_sum(state, do, observation, counts, rounds) ^ _place_sum(number, position)
-
-
-def types_of(row: type) -> dict[str, tuple[type, ...]]:
-    """The types that a named tuple's annotations allow, by field."""
-    return {name: get_args(hint) or (hint,) for name, hint in get_type_hints(row).items()}
 
 
 _allowed = {row: types_of(row) for row in (StoredTrial, StoredExperiment)}

@@ -9,10 +9,10 @@ from contextlib import closing
 from pathlib import Path
 
 from dobandit.errors import StorageError
-from dobandit.experiment.storage.addresses import open_database
-from dobandit.experiment.storage.base import Storage
-from dobandit.experiment.storage.sql import MemoryStorage, SQLStorage
-from dobandit.experiment.storage.sqlite import SQLiteFile, connect
+from dobandit.storage.contract import Storage
+from dobandit.storage.sql import MemoryStorage, SQLStorage
+from dobandit.storage.sqlite import SQLiteFile, connect
+from dobandit.storage.urls import open_database
 
 
 def backup(storage: str | Storage, destination: str | os.PathLike[str]) -> Path:

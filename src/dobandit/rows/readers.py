@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from dobandit.checks import shown
 from dobandit.errors import ExperimentError, InterventionError, ObservationError, ParseError, closest
-from dobandit.experiment.columns import Columns, Row
-from dobandit.experiment.export import BOOKKEEPING, TRIAL, optional_package
-from dobandit.experiment.storage.base import TOLD
-from dobandit.experiment.table_columns import Header, Reading, count_of, key_of_cells, meaning, trial_of, was_told
+from dobandit.rows.columns import Columns, Row
+from dobandit.rows.export import BOOKKEEPING, TRIAL, optional_package
+from dobandit.rows.stored_trial import TOLD
+from dobandit.rows.table_columns import Header, Reading, count_of, key_of_cells, meaning, trial_of, was_told
 from dobandit.text_files import in_file, read_text, without_gz
 
 _DELIMITERS = ",;\t|"

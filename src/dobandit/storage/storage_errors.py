@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dobandit.errors import ConflictError, ExperimentError, MissingError, StorageError, TakenError, closest
-from dobandit.experiment.storage.base import StoredTrial
+from dobandit.rows.stored_trial import StoredTrial
 
 _LONGEST = 200
 

@@ -11,26 +11,14 @@ from sqlalchemy import Connection, Executable, Insert, Update
 from sqlalchemy.exc import IntegrityError
 
 from dobandit.errors import ConflictError, ExperimentError
-from dobandit.experiment.storage import statements as do
-from dobandit.experiment.storage.base import (
-    CLOSING,
-    EVERY,
-    PENDING,
-    ClosedTrial,
-    Fields,
-    Storage,
-    StoredExperiment,
-    StoredTrial,
-    Values,
-    Within,
-    Writer,
-    page_of,
-)
-from dobandit.experiment.storage.books import AuditLine, Books, KeptAnswer, StoredToken
-from dobandit.experiment.storage.checksums import Row, check_columns, checksum, closed_from, counters_from, row_from
-from dobandit.experiment.storage.errors import checked_name, damaged, deleted, missing, not_pending, storable, taken
-from dobandit.experiment.storage.sqlite import SQLiteMemory
-from dobandit.experiment.storage.transactions import Parameters, Transactions
+from dobandit.rows.stored_trial import CLOSING, PENDING, ClosedTrial, StoredTrial
+from dobandit.storage import statements as do
+from dobandit.storage.access import AuditLine, Books, KeptAnswer, StoredToken
+from dobandit.storage.checksums import Row, check_columns, checksum, closed_from, counters_from, row_from
+from dobandit.storage.contract import EVERY, Fields, Storage, StoredExperiment, Values, Within, Writer, page_of
+from dobandit.storage.sqlite import SQLiteMemory
+from dobandit.storage.storage_errors import checked_name, damaged, deleted, missing, not_pending, storable, taken
+from dobandit.storage.transactions import Parameters, Transactions
 
 _PAGE = 2000  # trials in memory at a time
 _BATCH = 5000  # trials that enter with one statement

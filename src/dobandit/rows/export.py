@@ -26,9 +26,8 @@ from typing import Any, BinaryIO
 
 from dobandit.checks import shown
 from dobandit.errors import ExperimentError, StorageError
-from dobandit.experiment.columns import Columns, split_batch
-from dobandit.experiment.storage.base import TOLD, StoredTrial
-from dobandit.experiment.storage.checksums import types_of
+from dobandit.rows.columns import Columns, split_batch
+from dobandit.rows.stored_trial import TOLD, StoredTrial, types_of
 from dobandit.text_files import write_atomically
 
 _AT_ONCE = 1 << 20  # characters of CSV in memory

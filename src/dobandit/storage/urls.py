@@ -9,9 +9,9 @@ from sqlalchemy.exc import ArgumentError
 
 from dobandit.checks import shown
 from dobandit.errors import StorageError
-from dobandit.experiment.storage.engines import Database
-from dobandit.experiment.storage.postgresql import PostgreSQL
-from dobandit.experiment.storage.sqlite import SQLiteFile
+from dobandit.storage.database import Database
+from dobandit.storage.postgresql import PostgreSQL
+from dobandit.storage.sqlite import SQLiteFile
 
 # No path looks like this: user:password@host, an option with a password, or a kind of database with : or //.
 _MISTYPED = re.compile(r":.*@|(pass|pwd)\w*\s*=|^(\w*sql\w*|postgres)(\+\w+)?(:|//)", re.IGNORECASE | re.DOTALL)

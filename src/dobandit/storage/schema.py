@@ -13,10 +13,10 @@ import sqlalchemy as sa
 
 from dobandit.checks import shown
 from dobandit.errors import StorageError
-from dobandit.experiment.storage.base import PENDING, SOURCES, STATES, TOLD, StoredExperiment, StoredTrial
-from dobandit.experiment.storage.books import SCOPES, AuditLine, KeptAnswer, StoredToken
-from dobandit.experiment.storage.checksums import types_of
-from dobandit.experiment.storage.engines import NOTHING_STORED, Database
+from dobandit.rows.stored_trial import PENDING, SOURCES, STATES, TOLD, StoredTrial, types_of
+from dobandit.storage.access import SCOPES, AuditLine, KeptAnswer, StoredToken
+from dobandit.storage.contract import StoredExperiment
+from dobandit.storage.database import NOTHING_STORED, Database
 
 VERSION = "1"
 VERSION_TABLE = "dobandit_version"

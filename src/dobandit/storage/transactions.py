@@ -13,9 +13,9 @@ from sqlalchemy import Connection, Executable
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from dobandit.errors import StorageError
-from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
-from dobandit.experiment.storage.schema import check_version, make_tables
-from dobandit.experiment.storage.statements import PING
+from dobandit.storage.database import NOTHING_STORED, PATIENCE, Database
+from dobandit.storage.schema import check_version, make_tables
+from dobandit.storage.statements import PING
 
 _BROKEN = (SQLAlchemyError, UnicodeError)  # UnicodeError: text that the driver cannot even send
 

@@ -26,13 +26,12 @@ from numpy.typing import NDArray
 
 from dobandit.checks import shown
 from dobandit.errors import DobanditWarning, ExperimentError, ObservationError, ParseError, listed
-from dobandit.experiment.columns import Columns, Row, batch_text, columns_of, split_batch
-from dobandit.experiment.readers import Given, is_file, is_frame, named, read_rows
-from dobandit.experiment.storage.base import IMPORTED, RANDOMISED, TOLD, ClosedTrial, StoredTrial
-from dobandit.experiment.table_columns import MOST_ROUNDS, Reading
+from dobandit.rows.columns import Columns, Row, batch_text, columns_of, split_batch
+from dobandit.rows.readers import Given, is_file, is_frame, named, read_rows
+from dobandit.rows.stored_trial import IMPORTED, RANDOMISED, TOLD, ClosedTrial, StoredTrial
+from dobandit.rows.table_columns import MOST_ROUNDS, Reading
 
 if TYPE_CHECKING:
-    from dobandit.experiment.definition import Definition
     from dobandit.policy.problem import Problem
 
 # What was seen in a trial: {"visit": 1, "buy": 0}, a list of such rows, a pandas.DataFrame, the path of a CSV file or
@@ -233,12 +232,16 @@ def _shuffled(counts: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], NDArra
 # -- data from before an experiment ----------------------------------------------------------------------------------
 
 
-def prior_rows(definition: Definition, source: Any, now: float | None = None, randomised: bool = False) -> ImportedRows:
+def prior_rows(
+    problem: Problem, source: Any, now: float | None = None, randomised: bool = False, keeps_model: bool = True
+) -> ImportedRows:
     """The data that an experiment begins with, which need not exist.
 
     A row teaches each variable whose value and whose causes' values are there, unless it was set in that row.
+
+    keeps_model  whether a model of the causes is learned from the data
     """
-    columns, passed = columns_of(definition), list[str]()
+    columns, passed = columns_of(problem), list[str]()
     rows = import_rows(source, columns, now, passed, randomised)
     _require_seen(rows, columns)
     if passed:
@@ -247,8 +250,8 @@ def prior_rows(definition: Definition, source: Any, now: float | None = None, ra
             DobanditWarning,
             stacklevel=3,
         )
-    if definition.problem.selective and not definition.policy.any_graph:
-        _require_taught(rows, definition.problem, columns)
+    if problem.selective and keeps_model:
+        _require_taught(rows, problem, columns)
     return rows
 
 
@@ -286,6 +289,11 @@ def _require_taught(rows: ImportedRows, problem: Problem, columns: Columns) -> N
             f"{'always_set' if problem.rules.always_set else 'hide'}=[...], or take data from other rounds."
         )
     if left_out:
-        from dobandit.experiment.diagnosis import on_left_out  # needs Numba, which few commands wait for
-
         warnings.warn(on_left_out(problem, left_out), DobanditWarning, stacklevel=4)
+
+
+def on_left_out(problem: Problem, rounds: int) -> str:
+    """Rounds that a model must not learn from."""
+    why = [f"{listed(problem.rules.always_set)} was not set"] if problem.rules.always_set else []
+    why += [f"{listed(problem.hidden)} was set"] if problem.hidden else []
+    return f"{rounds:,} rounds in which {' or '.join(why)} are left out: the model does not learn from them."

@@ -11,9 +11,10 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import NullType
 
-from dobandit.experiment.storage.base import CLOSING, PENDING, STATES, TOLD, ClosedTrial, StoredExperiment, StoredTrial
-from dobandit.experiment.storage.books import AuditLine, KeptAnswer, StoredToken
-from dobandit.experiment.storage.schema import answers, audit, experiments, tokens, trials
+from dobandit.rows.stored_trial import CLOSING, PENDING, STATES, TOLD, ClosedTrial, StoredTrial
+from dobandit.storage.access import AuditLine, KeptAnswer, StoredToken
+from dobandit.storage.contract import StoredExperiment
+from dobandit.storage.schema import answers, audit, experiments, tokens, trials
 
 _experiment = experiments.c.id == bindparam("of_experiment")
 _of_experiment = trials.c.experiment == bindparam("of_experiment")

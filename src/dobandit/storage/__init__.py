@@ -9,10 +9,10 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from dobandit.checks import is_one_of
-from dobandit.experiment.storage.base import Storage
+from dobandit.storage.contract import Storage
 
 if TYPE_CHECKING:
-    from dobandit.experiment.storage.sql import MemoryStorage
+    from dobandit.storage.sql import MemoryStorage
 
 __all__ = ["DEFAULT_STORAGE", "MemoryStorage", "Storage", "open_storage"]
 
@@ -28,22 +28,22 @@ def open_storage(storage: str | Storage | None) -> Storage:
         storage = DEFAULT_STORAGE
     if is_one_of(storage, _MEMORY):
         return _memory_of_this_process()
-    from dobandit.experiment.storage.addresses import open_database
-    from dobandit.experiment.storage.sql import SQLStorage
+    from dobandit.storage.sql import SQLStorage
+    from dobandit.storage.urls import open_database
 
     return SQLStorage(open_database(storage))
 
 
 @cache
 def _memory_of_this_process() -> MemoryStorage:
-    from dobandit.experiment.storage.sql import MemoryStorage
+    from dobandit.storage.sql import MemoryStorage
 
     return MemoryStorage()
 
 
 def __getattr__(name: str) -> object:
     if name == "MemoryStorage":
-        from dobandit.experiment.storage.sql import MemoryStorage
+        from dobandit.storage.sql import MemoryStorage
 
         return MemoryStorage
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,7 +23,7 @@ from dobandit.model.weights import Do, fixed_values
 from dobandit.oracle.actions import Action, action_of, plain
 
 if TYPE_CHECKING:
-    from dobandit.experiment.definition import Definition
+    from dobandit.policy.problem import Problem
 
 Row = list[float | None]  # a value per column, None where there is none; 0 and 1 are ints
 _WRITTEN: dict[float | None, str] = {None: "null", 0: "0", 1: "1"}
@@ -283,10 +283,10 @@ class Columns:
         return np.array([self.values(text) for text in texts], dtype=np.float64).reshape(-1, len(self.names))
 
 
-def columns_of(definition: Definition) -> Columns:
+def columns_of(problem: Problem) -> Columns:
     """The columns of an experiment's log."""
-    problem = definition.problem
-    return Columns(problem.graph, problem.continuous, definition.graph.latent, problem.hidden)
+    latent = set() if problem.whole is None else {*problem.whole.latent} - {*problem.hidden}
+    return Columns(problem.graph, problem.continuous, latent, problem.hidden)
 
 
 @lru_cache(maxsize=4096)

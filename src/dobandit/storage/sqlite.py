@@ -15,8 +15,8 @@ from sqlalchemy import Connection, QueuePool, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from dobandit.errors import StorageError, listed
-from dobandit.experiment.forks import remember
-from dobandit.experiment.storage.engines import NOTHING_STORED, PATIENCE, Database
+from dobandit.storage.database import NOTHING_STORED, PATIENCE, Database
+from dobandit.storage.fork_safety import remember
 
 _POLL = 0.02  # seconds that SQLite waits by itself; its pauses grow, and whoever came first would wait longest
 _CLOSED_FOLDER = (

@@ -1,0 +1,1 @@
+"""Rows: what people give, and what the log keeps."""
