@@ -137,7 +137,14 @@ REFUSED = [
     ("dagitty", "dag { A -> Y\n S [selected] }", 2, 5, "only those that it lets in"),
     ("dagitty", "dag { A [outcome] B [outcome] C -> A }", 1, 22, "one target"),
     ("dagitty", "A -> B", 1, 1, "expected 'dag'"),
-    ("bif", "variable A { type discrete [3] {a, b, c}; }", 1, 10, "has 3 states"),
+    (
+        "bif",
+        "variable A { type discrete [3] {a, b, c}; }\nvariable B { type discrete [2] {0, 1}; }\n"
+        'probability ( B | A ) { }\nnetwork n { property target = "B"; }',
+        1,
+        10,
+        "has 3 states",
+    ),
     ("bif", "variable A { }", 1, 10, "has no type"),
     ("bif", "variable A { type continuous; }", 1, 19, "expected 'discrete'"),
     ("bif", "variable A { type discrete [2] {0, 1}; }\nvariable A { }", 2, 10, "declared before"),

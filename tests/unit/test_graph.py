@@ -33,7 +33,11 @@ def message(*args, **kwargs) -> str:
     [
         ({"edges": [], "target": "Y"}, ["needs nodes"]),
         ({"edges": [("a", "b"), ("b", "a"), ("b", "Y")], "target": "Y"}, ["cycle", "'a' -> 'b' -> 'a'"]),
-        ({"edges": [*EDGES, ("buy", "refund")], "target": "buy"}, ["no effects", "'buy'", "'refund'"]),
+        (
+            {"edges": [*EDGES, ("buy", "refund")], "target": "buy", "context": ["refund"]},
+            ["effect of the target 'buy'"],
+        ),
+        ({"edges": [*EDGES, ("buy", "refund")], "target": "buy", "controllable": ["refund"]}, ["none of 'refund' has"]),
         ({"edges": EDGES, "target": "by"}, ["target", "'by'", "Did you mean 'buy'?"]),
         ({"edges": EDGES, "target": "zzzz"}, ["target", "'zzzz'"]),
         ({"edges": EDGES, "target": None}, ["target", "None"]),
@@ -76,7 +80,7 @@ def message(*args, **kwargs) -> str:
         ({"edges": EDGES, "target": "buy", "controllable": ["ad", "buy"]}, ["target cannot be set", "'buy'"]),
         ({"edges": [*EDGES, ("ad", "visit")], "target": "buy"}, ["once", "'ad' -> 'visit'", "again"]),
         ({"edges": [*EDGES, ("ad", "ad")], "target": "buy"}, ["cause itself", "'ad' -> 'ad'"]),
-        ({"edges": EDGES, "target": "ad"}, ["no effects", "'ad'", "'visit'"]),
+        ({"edges": EDGES, "target": "ad"}, ["some controllable variable must have a path to 'ad'"]),
         ({"edges": [("a", "b")], "nodes": ["Y"], "target": "Y"}, ["path to 'Y'", "none of 'a', 'b'"]),
         ({"edges": EDGES, "target": "buy", "controllable": []}, ["path to 'buy'", "there is none"]),
         ({"edges": [("U", "Y")], "target": "Y", "latent": ["U"]}, ["path to 'Y'", "there is none"]),

@@ -144,6 +144,11 @@ def print_report(file: str, report: dict[str, Any]) -> None:
             report["cannot_matter"] and f"{names(report['cannot_matter'])} (no path to {report['target']})",
         ),
         (
+            "left aside",
+            report["effects_of_target"]
+            and f"{names(report['effects_of_target'])} (caused by {report['target']}: nothing is learned from them)",
+        ),
+        (
             "can be set, though caused",
             report["settable_mediators"] and f"{names(report['settable_mediators'])} ({MEDIATORS})",
         ),

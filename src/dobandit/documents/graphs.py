@@ -49,6 +49,7 @@ def check_document(
         "controllable": list(graph.controllable),
         "context": list(graph.context),
         "cannot_matter": list(graph.irrelevant),
+        "effects_of_target": list(graph.effects),
         "settable_mediators": list(graph.settable_mediators),
         "bias": list(graph.bias),
         **_hidden(graph, hide, always_set, budget),

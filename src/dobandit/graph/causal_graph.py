@@ -52,7 +52,7 @@ class CausalGraph:
     """What causes what.
 
     edges         (cause, effect) pairs of names
-    target        the variable to make likely; it has no effects of its own
+    target        the variable to make likely; what it causes is kept in `effects` and left aside
     latent        hidden variables
     controllable  variables that may be set (default: every observed one but the target and the context)
     bias          nodes that can become 1 by themselves, that is, have the constant X1 as a parent
@@ -75,6 +75,9 @@ class CausalGraph:
     controllable: tuple[str, ...]
     bias: tuple[str, ...]
     context: tuple[str, ...]
+    effects: tuple[str, ...]  # what the target causes, directly or not: these are no nodes of the graph
+    edges_aside: tuple[Edge, ...]  # the edges that lead to them
+    levers_aside: tuple[str, ...]  # those of them that were listed as controllable
     arrays: GraphArrays
     _index: dict[str, int]
 
@@ -98,7 +101,7 @@ class CausalGraph:
         number = {name: i for i, name in enumerate(names)}
         ends = np.array([(number[a], number[b]) for a, b in pairs], dtype=np.int64).reshape(-1, 2)
         self._build(list(names), ends[:, 0], ends[:, 1], target, latent, controllable, bias, context)
-        warn_about_irrelevant(self, stacklevel=3)
+        warn_about_useless(self, stacklevel=3)
 
     @classmethod
     def from_arrays(
@@ -142,7 +145,7 @@ class CausalGraph:
         self, names: list[str], sources: NDArray[np.int64], destinations: NDArray[np.int64], *roles: Any
     ) -> None:
         """`sources` and `destinations` are positions in `names`, which are put in their natural order first; `roles`
-        are those of `_take_roles`."""
+        are those of `_take_roles`, the target first."""
         by_name = sorted(range(len(names)), key=lambda i: natural_key(names[i]))
         rank = np.empty(len(names), dtype=np.int64)
         rank[by_name] = np.arange(len(names))
@@ -157,9 +160,15 @@ class CausalGraph:
                 cycle = [*cycle[:10], f"... ({len(cycle) - 20} more)", *cycle[-10:]]
             path = " -> ".join(cycle)
             raise GraphError(f"a causal graph has no cycles, but {path} is one. Remove one of these edges.")
-        self.nodes = self._numbered(tuple(names[i] for i in order))
+        is_effect = reached_from(roles[0], names, sources, destinations)
+        self.effects = tuple(names[i] for i in order if is_effect[i])
+        aside = is_effect[destinations]
+        pairs = sorted(zip(destinations[aside].tolist(), sources[aside].tolist(), strict=True))
+        self.edges_aside = tuple((names[tail], names[head]) for head, tail in pairs)
+        sources, destinations = sources[~aside], destinations[~aside]
+        self.nodes = self._numbered(tuple(names[i] for i in order if not is_effect[i]))
         self._index = {name: i for i, name in enumerate(self.nodes, start=1)}
-        position = np.array([self._index[name] for name in names], dtype=np.int64)
+        position = np.array([self._index.get(name, 0) for name in names], dtype=np.int64)
 
         self._take_roles(*roles)
 
@@ -168,15 +177,16 @@ class CausalGraph:
 
         tails = np.concatenate([np.zeros(len(self.bias), dtype=np.int64), position[sources]])
         heads = np.concatenate([ids(self.bias), position[destinations]])
-        is_latent = np.zeros(len(names) + 1, dtype=np.bool_)
+        size = len(self.nodes) + 1
+        is_latent = np.zeros(size, dtype=np.bool_)
         is_latent[ids(self.latent)] = True
-        lists = (*csr(heads, tails, len(names) + 1), *csr(tails, heads, len(names) + 1))
+        lists = (*csr(heads, tails, size), *csr(tails, heads, size))
         settable, given = ids(self.controllable), ids(self.context)
         for array in (*lists, is_latent, settable, given):
             array.setflags(write=False)
         self.arrays = GraphArrays(*lists, is_latent, settable, self._index[self.target], given)
         refuse_bad_context(self)
-        self._refuse_bad_target()
+        self._refuse_no_lever()
 
     def _numbered(self, ordered: tuple[str, ...]) -> tuple[str, ...]:
         """The nodes in the order of their ids, given their topological order."""
@@ -193,7 +203,9 @@ class CausalGraph:
         self.context = self._members(context, "context")
         others = {self.target, *self.context}
         usual = tuple(name for name in self.observed if name not in others)
-        self.controllable = usual if controllable is None else self._members(controllable, "controllable")
+        levers = _names(usual if controllable is None else controllable, "controllable")
+        self.controllable = self._members(levers, "controllable")
+        self.levers_aside = tuple(name for name in self.effects if name in levers)
         both = hidden.intersection(self.controllable)
         if both:
             raise GraphError(
@@ -205,28 +217,29 @@ class CausalGraph:
         self.bias = self.observed if bias is None else self._members(bias, "bias")
 
     def _members(self, names: Iterable[str], role: str) -> tuple[str, ...]:
-        """Those that were named, in the order of the nodes."""
-        chosen = {self._known(name, role) for name in _names(names, role)}
+        """Those that were named, in the order of the nodes. Effects of the target have no role, and are no context."""
+        aside = () if role == "context" else self.effects
+        chosen = {self._known(name, role) for name in _names(names, role) if name not in aside}
         return tuple(name for name in self.nodes if name in chosen)
 
-    def _refuse_bad_target(self) -> None:
-        if self.children(self.target):
-            raise GraphError(
-                f"the target has no effects, but {self.target!r} points to {listed(self.children(self.target))}. "
-                "Remove these edges or choose another target."
-            )
+    def _refuse_no_lever(self) -> None:
         if not set(self.controllable) - set(self.irrelevant):
+            named = (*self.controllable, *self.levers_aside)
             raise GraphError(
                 f"some controllable variable must have a path to {self.target!r}, but "
-                + (f"none of {listed(self.controllable)} has. " if self.controllable else "there is none. ")
+                + (f"none of {listed(named)} has. " if named else "there is none. ")
                 + "Check the direction of the edges, the target and the list of controllable variables."
             )
 
     def _known(self, name: object, role: str) -> str:
         if isinstance(name, str) and name in self._index:
             return name
-        hint = closest(name, self.nodes) if isinstance(name, str) else ""
-        raise GraphError(f"{role} must name nodes of the graph, but {name!r} is none.{hint}")
+        if name in self.effects:
+            raise GraphError(
+                f"{role} must name nodes of the graph, but {name!r} is an effect of the target {self.target!r}, which "
+                "is left aside."
+            )
+        raise GraphError(f"{role} must name nodes of the graph, but {name!r} is none.{closest(name, self.nodes)}")
 
     # -- looking things up -------------------------------------------------------------------------------
 
@@ -247,6 +260,16 @@ class CausalGraph:
             (self.nodes[p - 1], self.nodes[c - 1])
             for p, c in zip(parent[named].tolist(), child[named].tolist(), strict=True)
         )
+
+    @property
+    def all_nodes(self) -> tuple[str, ...]:
+        """The nodes, and behind them the effects of the target."""
+        return self.nodes + self.effects
+
+    @property
+    def all_edges(self) -> tuple[Edge, ...]:
+        """The edges, and behind them those that lead to effects of the target."""
+        return self.edges + self.edges_aside
 
     @property
     def edge_count(self) -> int:
@@ -318,13 +341,37 @@ class CausalGraph:
                     queue.append(i)
         return self._named(sorted(found))
 
+    # -- other graphs ------------------------------------------------------------------------------------
+
+    def changed(
+        self, *, nodes: Iterable[str] | None = None, edges: Iterable[Edge] | None = None, **roles: Iterable[str]
+    ) -> CausalGraph:
+        """The graph with other nodes, edges or roles. Nobody is warned once more of variables that cannot matter.
+
+        roles  latent, controllable, bias, context
+
+        >>> CausalGraph([("ad", "visit"), ("visit", "buy")], target="buy").changed(controllable=["ad"]).controllable
+        ('ad',)
+        """
+        kept = self.nodes if nodes is None else nodes
+        return CausalGraph.from_arrays(*self._arguments(kept, self.edges if edges is None else edges, roles))
+
+    def _arguments(self, nodes: Iterable[str], edges: Iterable[Edge], roles: dict[str, Iterable[str]]) -> Any:
+        """Those of `from_arrays`; effects of the target are kept as they are."""
+        names = (*nodes, *self.effects)
+        place = {name: i for i, name in enumerate(names)}
+        aside = (edge for edge in self.edges_aside if edge[0] in place)
+        ends = np.array([(place[a], place[b]) for a, b in (*edges, *aside)], dtype=np.int64).reshape(-1, 2)
+        kept = (roles.get(role, getattr(self, role)) for role in ("latent", "controllable", "bias", "context"))
+        return names, ends[:, 0], ends[:, 1], self.target, *kept
+
     # -- a value among values ----------------------------------------------------------------------------
 
     @cached_property
     def _identity(self) -> tuple[object, ...]:
         arrays = self.arrays
         flat = (arrays.parent_ptr.tobytes(), arrays.parent.tobytes())
-        return (self.nodes, flat, self.target, self.latent, self.controllable, self.context)
+        return (self.nodes, flat, self.target, self.latent, self.controllable, self.context, self.edges_aside)
 
     def __eq__(self, other: object) -> bool:
         return self._identity == other._identity if isinstance(other, CausalGraph) else NotImplemented
@@ -333,11 +380,7 @@ class CausalGraph:
         return hash(self._identity)
 
     def __reduce__(self) -> tuple[Callable[..., CausalGraph], tuple[object, ...]]:
-        parent = self.arrays.parent
-        heads = self.slot_child[parent > 0] - 1
-        tails = parent[parent > 0] - 1
-        roles = (self.target, self.latent, self.controllable, self.bias, self.context)
-        return (CausalGraph.from_arrays, (self.nodes, tails, heads, *roles))
+        return (CausalGraph.from_arrays, self._arguments(self.nodes, self.edges, {}))
 
     def __setattr__(self, name: str, value: object) -> None:
         if "arrays" in self.__dict__:  # assigned last; cached properties write to __dict__ directly
@@ -361,14 +404,39 @@ class CausalGraph:
         return f"CausalGraph({len(self.nodes)} nodes{hidden}, {self.edge_count} edges, target={self.target!r})"
 
 
-def warn_about_irrelevant(graph: CausalGraph, stacklevel: int) -> None:
+def warn_about_useless(graph: CausalGraph, stacklevel: int) -> None:
+    """Warn of variables whose setting cannot change the target, and of effects of the target."""
+    notes = []
     if graph.irrelevant:
-        warnings.warn(
+        notes.append(
             f"setting {listed(graph.irrelevant)} cannot change {graph.target!r}: there is no path to it. "
-            "Leave them out of controllable, or add the missing edges.",
-            DobanditWarning,
-            stacklevel=stacklevel,
+            "Leave them out of controllable, or add the missing edges."
         )
+    if graph.levers_aside:
+        notes.append(
+            f"setting {listed(graph.levers_aside)} cannot change {graph.target!r}: it is an effect of it. "
+            "Leave it out of controllable."
+        )
+    elif graph.effects:
+        notes.append(
+            f"{listed(graph.effects)} is an effect of the target {graph.target!r}: it is left aside, and nothing is "
+            "learned from it. If it is a cause, turn the edge round."
+        )
+    for note in notes:
+        warnings.warn(note, DobanditWarning, stacklevel=stacklevel)
+
+
+def reached_from(
+    target: object, names: list[str], sources: NDArray[np.int64], destinations: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """By position in `names`: whether a path leads there from the target. False for all where there is no target."""
+    reached = np.zeros(len(names), dtype=np.bool_)
+    start = names.index(target) if isinstance(target, str) and target in names else -1
+    new = sources == start
+    while new.any():
+        reached[destinations[new]] = True
+        new = reached[sources] & ~reached[destinations]
+    return reached
 
 
 def _edge(edge: Sequence[str]) -> Edge:

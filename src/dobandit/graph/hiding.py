@@ -11,11 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-import numpy as np
-
 from dobandit.checks import listable, shown
 from dobandit.errors import GraphError, closest, listed
-from dobandit.graph.causal_graph import CausalGraph, Edge
+from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.latent import Admissibility, Witness, admissible, hidden_path_sums, observed_ends, path_between
 
 AUTO = "auto"
@@ -107,7 +105,7 @@ def names_to_hide(graph: CausalGraph, hide: str | Iterable[str], rules: Sequence
     if chosen is None:
         raise GraphError(f"hide is a list of names or 'auto', but got {shown(hide)}.")
     for name in chosen:
-        if not isinstance(name, str) or name not in graph:
+        if not isinstance(name, str) or name not in graph.all_nodes:
             raise GraphError(f"hide is about variables of the graph, but {name!r} is none.{closest(name, graph.nodes)}")
         if name == graph.target or name in graph.context:
             role = "the target" if name == graph.target else "context, which is known before acting"
@@ -121,7 +119,7 @@ def with_hidden(graph: CausalGraph, names: Iterable[str]) -> CausalGraph:
     if not more:
         return graph
     settable = [name for name in graph.controllable if name not in more]
-    return changed(graph, latent=[*graph.latent, *more], controllable=settable)
+    return graph.changed(latent=[*graph.latent, *more], controllable=settable)
 
 
 def without_causes(graph: CausalGraph, names: Iterable[str]) -> CausalGraph:
@@ -130,7 +128,7 @@ def without_causes(graph: CausalGraph, names: Iterable[str]) -> CausalGraph:
     if not always:
         return graph
     edges = [edge for edge in graph.edges if edge[1] not in always]
-    return changed(graph, edges=edges, bias=[name for name in graph.nodes if name in {*graph.bias, *always}])
+    return graph.changed(edges=edges, bias=[name for name in graph.nodes if name in {*graph.bias, *always}])
 
 
 def reduced(graph: CausalGraph, beside: Sequence[str] = ()) -> CausalGraph:
@@ -146,32 +144,12 @@ def reduced(graph: CausalGraph, beside: Sequence[str] = ()) -> CausalGraph:
     # A hidden node may be 1 by itself even where no bias is listed for it: the learner must allow for that.
     started = {sink for source, sink in paths if source == 0}
     started.update(graph.slot_child[arrays.latent[arrays.parent]].tolist())
-    return changed(
-        graph,
+    return graph.changed(
         nodes=[*graph.observed, *beside],
         edges=[(names[source], names[sink]) for source, sink in paths if source],
         latent=(),
         bias=[*(name for name in graph.observed if graph.index(name) in started), *beside],
     )
-
-
-def changed(
-    graph: CausalGraph,
-    *,
-    nodes: Iterable[str] | None = None,
-    edges: Iterable[Edge] | None = None,
-    **roles: Iterable[str],
-) -> CausalGraph:
-    """The graph with other nodes, edges or roles. Nobody is warned once more of variables that cannot matter.
-
-    roles  latent, controllable, bias, context
-    """
-    names = list(graph.nodes if nodes is None else nodes)
-    place = {name: i for i, name in enumerate(names)}
-    pairs = [(place[a], place[b]) for a, b in (graph.edges if edges is None else edges)]
-    ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    kept = {role: roles.get(role, getattr(graph, role)) for role in ("latent", "controllable", "bias", "context")}
-    return CausalGraph.from_arrays(names, ends[:, 0], ends[:, 1], graph.target, **kept)
 
 
 def ways_out(graph: CausalGraph, witness: Witness, rules: Sequence[Rule] = (admissible,), learner: bool = True) -> str:

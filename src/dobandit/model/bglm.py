@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from dobandit.errors import ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph, Edge, Names
 from dobandit.graph.formats.networkx_format import as_graph
-from dobandit.graph.hiding import changed
 from dobandit.model.causal_model import CausalModel, FreeNode
 from dobandit.model.links import Link, auto, exponential, identity, link_from_document
 from dobandit.model.weights import (
@@ -69,7 +68,7 @@ class WeightedModel(CausalModel):
         graph = self.graph
         alone = [name for name in graph.observed if not graph.parents(name) and not graph.has_bias(name)]
         happens = [name for name in alone if float(self.link(name).value(0.0)) > 0.0]
-        return changed(graph, bias=(*graph.bias, *happens)) if happens else graph
+        return graph.changed(bias=(*graph.bias, *happens)) if happens else graph
 
     @cached_property
     def nonnegative(self) -> bool:
@@ -367,6 +366,6 @@ def links_by_node(graph: CausalGraph, links: LinkLike | Mapping[str, LinkLike] |
     if not isinstance(links, Mapping) or ("name" in links and "name" not in graph):
         return (link_from_document(links),) * len(graph)
     for name in links:
-        if name not in graph:
+        if name not in graph.all_nodes:
             raise ModelError(f"links are given by node, but {name!r} is none.{closest(str(name), graph.nodes)}")
     return tuple(link_from_document(links[name]) if name in links else identity for name in graph.nodes)

@@ -148,12 +148,13 @@ def model_from_document(document: object) -> Model:
     if kind not in ("binary", "continuous"):
         raise fault_at(f'kind is "binary" or "continuous", but got {kind!r}.', "kind")
     graph = graph_of_model_document(dict(document))
-    if any("table" in node for node in document["nodes"].values()):
-        return _table_model(graph, document["nodes"], kind)
+    nodes = {name: node for name, node in document["nodes"].items() if name in graph}  # without effects of the target
+    if any("table" in node for node in nodes.values()):
+        return _table_model(graph, nodes, kind)
     weights: dict[str | Edge, float] = {}
     noise: dict[str, float] = {}
     links: dict[str, Link] = {}
-    for name, node in document["nodes"].items():
+    for name, node in nodes.items():
         if "bias" in node:
             weights[name] = _number(node["bias"], "the bias", name, "bias")
         for parent, weight in node.get("parents", {}).items():

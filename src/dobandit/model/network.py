@@ -28,7 +28,6 @@ from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import plain_text
 from dobandit.graph.formats.bif import NetworkText, tables_text
 from dobandit.graph.formats.draft import Binarise, GraphDraft, build, refuse_unknown, states_of_one
-from dobandit.graph.hiding import changed
 from dobandit.model.table_model import MOST_PARENTS, TableModel
 from dobandit.text_files import in_file, read_text, write_atomically
 
@@ -289,7 +288,7 @@ def _binary_model(network: Network, graph: CausalGraph, binarise: Binarise) -> T
             if bit != name:
                 parts[bit] = name
     edges = [(parent, bit) for bit in tables for parent in parents[bit]]
-    made = changed(graph, nodes=tables, edges=edges, latent=[*graph.latent, *parts], bias=tables)
+    made = graph.changed(nodes=tables, edges=edges, latent=[*graph.latent, *parts], bias=tables)
     ordered = {
         bit: table.transpose([parents[bit].index(parent) for parent in made.parents(bit)])
         for bit, table in tables.items()

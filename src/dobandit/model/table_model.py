@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 from dobandit.errors import ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.networkx_format import as_graph
-from dobandit.graph.hiding import changed
 from dobandit.graph.ordering import offsets
 from dobandit.model.causal_model import CausalModel, FreeNode
 from dobandit.model.links import identity
@@ -65,7 +64,7 @@ class TableModel(CausalModel):
         if not isinstance(tables, Mapping):
             raise ModelError(f"tables are a mapping from nodes to tables, but got {type(tables).__name__}.")
         for name in tables:
-            if name not in graph:
+            if name not in graph.all_nodes:
                 raise ModelError(f"tables are given by node, but {name!r} is none.{closest(str(name), graph.nodes)}")
         missing = [name for name in graph.nodes if name not in tables]
         if missing:
@@ -136,7 +135,7 @@ class TableModel(CausalModel):
         left, hidden, biased = (
             [name for name in names if name not in self.parts] for names in (graph.nodes, graph.latent, graph.bias)
         )
-        return changed(graph, nodes=left, edges=edges, latent=hidden, bias=biased)
+        return graph.changed(nodes=left, edges=edges, latent=hidden, bias=biased)
 
     @property
     def is_linear(self) -> bool:
@@ -178,7 +177,7 @@ class TableModel(CausalModel):
         left = [name for name in graph.nodes if name not in context]
         edges = [(a, b) for a, b in graph.edges if a not in context and b not in context]
         started = [name for name in left if graph.has_bias(name) or set(graph.parents(name)) & context.keys()]
-        smaller = changed(graph, nodes=left, edges=edges, bias=started, context=())
+        smaller = graph.changed(nodes=left, edges=edges, bias=started, context=())
         tables: dict[str, TableLike] = {}
         for name in left:
             at = tuple(int(context[p]) if p in context else slice(None) for p in graph.parents(name))

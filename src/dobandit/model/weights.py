@@ -73,7 +73,8 @@ def weight_array(graph: CausalGraph, weights: Weights | NDArray[np.float64]) -> 
         normal = key if isinstance(key, str) else tuple(key)
         if normal in given:
             raise ModelError(f"each weight is given once, but {edge_name(key)} is given twice. Keep one.")
-        given[normal] = number(value, edge_name(key))
+        if (normal if isinstance(normal, str) else normal[1]) not in graph.effects:
+            given[normal] = number(value, edge_name(key))
     keys = keys_in_order(graph)
     missing = [key for key in keys if key not in given]
     if missing:
@@ -101,6 +102,8 @@ def node_array(graph: CausalGraph, given: float | Mapping[str, float] | None, wh
         return values
     by_name = given if isinstance(given, Mapping) else dict.fromkeys(graph.nodes, given)
     for name, value in by_name.items():
+        if name in graph.effects:
+            continue
         if name not in graph:
             raise ModelError(f"{what} is given by node, but {name!r} is none.{closest(str(name), graph.nodes)}")
         value = number(value, f"the {what} of {name!r}")
@@ -127,6 +130,11 @@ def fixed_values(graph: CausalGraph, do: Do | None, *, continuous: bool = False)
     hidden = set(graph.latent)
     for name in names:
         value = do[name] if isinstance(do, Mapping) else 1.0
+        if name in graph.effects:
+            raise InterventionError(
+                f"setting {name!r} changes nothing, because it is an effect of the target {graph.target!r}, which is "
+                "left aside. Leave it out."
+            )
         if name not in graph:
             raise InterventionError(
                 f"do sets variables of the graph, but {shown(name)} is none.{closest(name, graph.observed)} They are "

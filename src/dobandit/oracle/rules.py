@@ -300,6 +300,8 @@ def _what_is(graph: CausalGraph, name: object, hidden: Sequence[str]) -> str:
         return f"{name!r} is the target. Leave it out."
     if name in graph.latent:
         return f"{name!r} is hidden. Leave it out."
+    if name in graph.effects:
+        return f"{name!r} is an effect of the target {graph.target!r}: setting it changes nothing. Leave it out."
     if name in graph.context:
         return f"{name!r} is of the context, which is seen and not set. Leave it out."
     if name in graph:

@@ -144,6 +144,8 @@ class Columns:
             )
         row, new = base.copy(), False
         for name, given in observation.items():
+            if name in self.graph.effects:
+                continue  # what the target causes teaches nothing
             i = self._known(name)
             value = self._value(name, given)
             if value is None:

@@ -63,6 +63,8 @@ class Header:
         found: dict[str, dict[str, int]] = {DO: {}, SEEN: {}, TRIAL: {}, _DO_CELL: {}}  # where each stands
         for i, name in enumerate(header):
             means = meaning(name, columns)
+            if isinstance(name, str) and name.strip().removeprefix(SEEN).removeprefix(DO) in columns.graph.effects:
+                continue  # what the target causes teaches nothing
             if means is None:
                 if passed is None or _looks_meant(name, columns):
                     raise _unknown(name, i, columns)

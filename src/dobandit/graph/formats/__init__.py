@@ -108,10 +108,10 @@ def parse_graph(
     ('ad', 'visit')
     """
     draft = draft_of(text, format)
-    latent = latent if isinstance(latent, str) else tuple(latent)
+    graph = build(draft, target, latent, controllable, bias, context)
     if not structure_only:
-        refuse_many_states(draft, binarise or {}, {*latent, *draft.said.get("latent", ()), *draft.marks["latent"]})
-    return build(draft, target, latent, controllable, bias, context)
+        refuse_many_states(draft, binarise or {}, {*graph.latent, *graph.effects})
+    return graph
 
 
 def draft_of(text: str, format: str) -> GraphDraft:

@@ -267,14 +267,17 @@ class NetworkText:
 
 def text_of(graph: CausalGraph) -> str:
     """Print the variables and their parents, without tables."""
-    shown = {name: name if _BARE.fullmatch(name) else quote(name) for name in graph.nodes}
+    shown = {name: name if _BARE.fullmatch(name) else quote(name) for name in graph.all_nodes}
+    parents: dict[str, list[str]] = {name: [] for name in shown}
+    for cause, effect in graph.all_edges:
+        parents[effect].append(cause)
     special = marks(graph)
     lines = ["network graph {", f"  property target = {quote(graph.target)} ;", "}"]
-    for name in graph.nodes:
+    for name in shown:
         said = "".join(f" property {role} = {str(yes).lower()} ;" for role, yes in special.get(name, {}).items())
         lines.append(f"variable {shown[name]} {{ type discrete [ 2 ] {{ 0, 1 }} ;{said} }}")
-    for name in graph.nodes:
-        given = ", ".join(shown[parent] for parent in graph.parents(name))
+    for name in shown:
+        given = ", ".join(shown[parent] for parent in parents[name])
         lines.append(f"probability ( {shown[name]}{' | ' if given else ''}{given} ) {{ }}")
     return "\n".join(lines) + "\n"
 

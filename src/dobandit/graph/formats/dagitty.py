@@ -85,12 +85,12 @@ def text_of(graph: CausalGraph) -> str:
             DobanditWarning,
             stacklevel=3,
         )
-    shown = quoted(graph.nodes, _BARE, _KEYWORDS)
+    shown = quoted(graph.all_nodes, _BARE, _KEYWORDS)
     marks = {**dict.fromkeys(graph.latent, "latent"), **dict.fromkeys(graph.context, "context")}
     if not usual_controllable(graph):
         marks.update((name, "exposure") for name in graph.controllable)
     marks[graph.target] = "outcome"
     lines = ["dag {", *(f"  {shown[name]} [{mark}]" for name, mark in marks.items())]
     lines += [f"  {shown[name]}" for name in isolated(graph) if name not in marks]
-    lines += [f"  {shown[cause]} -> {shown[effect]}" for cause, effect in graph.edges]
+    lines += [f"  {shown[cause]} -> {shown[effect]}" for cause, effect in graph.all_edges]
     return "\n".join([*lines, "}"]) + "\n"

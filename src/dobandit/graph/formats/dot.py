@@ -278,12 +278,12 @@ class _DotParser(BraceParser):
 
 def text_of(graph: CausalGraph) -> str:
     """Print a digraph; roles that are the default are left out."""
-    shown = quoted(graph.nodes, _BARE, _KEYWORDS)
+    shown = quoted(graph.all_nodes, _BARE, _KEYWORDS)
     special = marks(graph)
     lines = ["digraph {", f"  target={in_quotes(graph.target)};"]
     for name, said in special.items():
         attributes = ", ".join(f"{role}={str(yes).lower()}" for role, yes in said.items())
         lines.append(f"  {shown[name]} [{attributes}];")
     lines += [f"  {shown[name]};" for name in isolated(graph) if name not in special]
-    lines += [f"  {shown[cause]} -> {shown[effect]};" for cause, effect in graph.edges]
+    lines += [f"  {shown[cause]} -> {shown[effect]};" for cause, effect in graph.all_edges]
     return "\n".join([*lines, "}"]) + "\n"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dobandit import limits
 from dobandit.errors import DobanditError, GraphError, closest, listed
-from dobandit.graph.causal_graph import CausalGraph, warn_about_irrelevant
+from dobandit.graph.causal_graph import CausalGraph, reached_from, warn_about_useless
 from dobandit.graph.ordering import bad_edge, natural_key
 
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -147,11 +147,13 @@ def build(
     # CausalGraph refuses what is no string
     hidden, given = ({name for name in names if isinstance(name, str)} for names in (listed_latent, listed_context))
     chosen = _chosen_target(draft, hidden) if target is None else target
-    settable = _said_controllable(draft, {chosen, *hidden, *given}) if controllable is None else controllable
+    names = list(draft.ids)
+    aside = [names[i] for i in np.flatnonzero(reached_from(chosen, names, tails, heads)).tolist()]
+    settable = _said_controllable(draft, {chosen, *hidden, *given, *aside}) if controllable is None else controllable
     started = _said_bias(draft, hidden) if bias is None else bias
     roles = (chosen, listed_latent, settable, started, listed_context)
-    graph = CausalGraph.from_arrays(list(draft.ids), tails, heads, *roles)
-    warn_about_irrelevant(graph, stacklevel=4)
+    graph = CausalGraph.from_arrays(names, tails, heads, *roles)
+    warn_about_useless(graph, stacklevel=4)
     return graph
 
 
@@ -253,7 +255,7 @@ def marks(graph: CausalGraph) -> dict[str, dict[str, bool]]:
 
 def isolated(graph: CausalGraph) -> Iterator[str]:
     """Nodes that no edge names."""
-    linked = {name for edge in graph.edges for name in edge}
+    linked = {name for edge in graph.all_edges for name in edge}
     return (name for name in graph.nodes if name not in linked)
 
 

@@ -86,9 +86,9 @@ def _names(tokens: Tokens) -> Iterator[tuple[str, int]]:
 
 def text_of(graph: CausalGraph) -> str:
     """Print an edge list; roles that are the default are left out."""
-    shown = {name: name if _BARE.fullmatch(name) else quote(name) for name in graph.nodes}
+    shown = {name: name if _BARE.fullmatch(name) else quote(name) for name in graph.all_nodes}
     roles = {"target": (graph.target,), **listed_roles(graph)}
     lines = [" ".join([f"{role}:", *(shown[n] for n in roles[role])]) for role in _DIRECTIVES if role in roles]
-    lines += [f"{shown[cause]} -> {shown[effect]}" for cause, effect in graph.edges]
+    lines += [f"{shown[cause]} -> {shown[effect]}" for cause, effect in graph.all_edges]
     lines += [shown[name] for name in isolated(graph)]
     return "\n".join(lines) + "\n"

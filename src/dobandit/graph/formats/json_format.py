@@ -176,7 +176,7 @@ def document_of(graph: CausalGraph) -> dict[str, Any]:
     said = {**listed_roles(graph), "nodes": tuple(isolated(graph)) or None}
     keys = ("latent", "context", "nodes", "controllable", "bias")
     lists = {key: list(names) for key in keys if (names := said.get(key)) is not None}
-    return {"target": graph.target, **lists, "edges": [list(edge) for edge in graph.edges]}
+    return {"target": graph.target, **lists, "edges": [list(edge) for edge in graph.all_edges]}
 
 
 def graph_of_document(document: dict[str, Any]) -> CausalGraph:

@@ -106,7 +106,7 @@ def to_networkx(graph: CausalGraph) -> networkx.DiGraph:
     members = {role: set(getattr(graph, role)) for role in ROLES}
     for name in graph.nodes:
         digraph.add_node(name, **{role: name in members[role] for role in ROLES})
-    digraph.add_edges_from(graph.edges)
+    digraph.add_edges_from(graph.all_edges)
     return digraph
 
 

@@ -16,7 +16,6 @@ from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.status import mean_of
 from dobandit.experiment.stretches import Stretches
 from dobandit.graph.causal_graph import CausalGraph, Edge
-from dobandit.graph.hiding import changed
 from dobandit.policy.answers import Recommendation
 from dobandit.report.graph_layout import drawable
 from dobandit.report.svg.bar_charts import Value, values_chart
@@ -50,7 +49,7 @@ def shown_graph(experiment: Experiment) -> CausalGraph:
     left, settable, biased = (  # what counts as hidden causes nothing here
         [name for name in names if name not in aside] for names in (learned.nodes, learned.controllable, learned.bias)
     )
-    return changed(learned, nodes=left, controllable=settable, bias=biased)
+    return learned.changed(nodes=left, controllable=settable, bias=biased)
 
 
 def node_anchor(graph: CausalGraph, name: str) -> str:
