@@ -24,9 +24,9 @@ from dobandit.estimation.estimators import least_squares
 from dobandit.oracle.action_list import action_list
 from dobandit.oracle.actions import Allowed, order_of
 from dobandit.oracle.greedy import greedy
-from dobandit.oracle.linear_gains import change, linked
-from dobandit.oracle.objectives import CommonWorlds, Limits, Options
+from dobandit.oracle.objectives import CommonWorlds, change, linked
 from dobandit.oracle.rules import Rules
+from dobandit.oracle.search_space import Limits, Options
 from dobandit.oracle.upper_means import upper_index, upper_means
 from dobandit.policy.engine import Rounds, Situation, no_context
 
@@ -205,11 +205,11 @@ def large_greedy(nodes, edges):
         for _ in range(steps):
             best = int(np.argmax(np.where(blocked, -1.0, (1.0 - mean[node]) * paths[node])))
             blocked[best] = True
-            change(*ancestors, int(node[best]), 1.0)
+            change(ancestors, int(node[best]), 1.0)
         return node[blocked].tolist()
 
     for v in take(1):  # compiled now, and free again
-        change(*ancestors, v, np.nan)
+        change(ancestors, v, np.nan)
     _, seconds = timed(lambda: take(50), 1)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     print(

@@ -9,8 +9,9 @@ import dobandit as dob
 from dobandit import limits
 from dobandit.model.inference import expect
 from dobandit.oracle.greedy import greedy
-from dobandit.oracle.objectives import WORLDS, ByExpectation, CommonWorlds, Limits, Options, objective_of, thresholds
+from dobandit.oracle.objectives import WORLDS, ByExpectation, CommonWorlds, objective_of, thresholds
 from dobandit.oracle.rules import Rules
+from dobandit.oracle.search_space import Limits, Options
 from dobandit.oracle.solve import allowed_actions
 from helpers.worlds import ARCTAN, quietly, random_bglm
 

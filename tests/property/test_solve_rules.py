@@ -1,5 +1,6 @@
 """`solve` under mixed rules, zero costs and limits, against every subset; and what it says to bad input."""
 
+import inspect
 import math
 import time
 from itertools import combinations
@@ -219,10 +220,43 @@ def test_exhaustive_stops_at_a_limit_with_an_allowed_set():
 
 def test_an_exhaustive_search_ends_in_time():
     model = cascade(24)
-    start = time.perf_counter()
-    result = dob.solve(model, 5, oracle="exhaustive", time_limit=0.2)
+    start, told = time.perf_counter(), []
+    result = dob.solve(
+        model, 5, oracle="exhaustive", time_limit=0.6, progress=lambda looked, seconds: told.append((looked, seconds))
+    )
     assert time.perf_counter() - start < 5.0
-    assert result.status == "approximate"
+    assert (result.status, result.stopped) == ("approximate", True)
+    assert result.value <= result.bound
+    assert told
+    assert told == sorted(told)
+
+
+def test_a_search_without_end_is_stopped_unless_that_was_asked_for():
+    assert inspect.signature(dob.solve).parameters["time_limit"].default == 60.0
+    model = cascade(8)
+    for limit in (None, 60.0):
+        assert not dob.solve(model, 2, time_limit=limit).stopped
+    cut = dob.solve(model, 2, oracle="exhaustive", node_limit=1)
+    assert cut.stopped
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_where_tables_are_not_all_looked_at_the_bound_holds(seed):
+    rng, sharp = np.random.default_rng(seed), 0
+    for _ in range(10):
+        model = random_tables(rng)
+        truth = max(values_of(model, {"budget": 2}).values())
+        cut = dob.solve(model, 2, oracle="exhaustive", node_limit=1)
+        assert cut.value <= truth <= cut.bound + 1e-12
+        sharp += cut.bound < max(table.max() for table in model.tables.values()) - 1e-9
+    assert sharp > 0
+
+
+def random_tables(rng):
+    names = [f"X{i}" for i in range(5)] + ["Y"]
+    edges = [(a, b) for i, b in enumerate(names) for a in names[:i] if b == "Y" or rng.random() < 0.5]
+    graph = dob.CausalGraph(edges, target="Y", nodes=names)
+    return dob.TableModel(graph, {name: 0.9 * rng.random((2,) * len(graph.parents(name))) for name in names})
 
 
 def test_lazy_greedy_keeps_what_it_has_at_a_limit():

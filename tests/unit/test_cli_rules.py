@@ -93,3 +93,21 @@ def test_solve_prints_what_to_set_and_to_what(file):
 )
 def test_solve_says_which_sizes_it_looked_at_and_why(file, arguments, says):
     assert says in " ".join(CliRunner().invoke(cli, ["solve", file, *arguments]).output.split())
+
+
+def test_solve_says_that_its_time_is_over_and_how_to_go_on(tmp_path):
+    model = dob.random_model("erdos-renyi", 24, seed=1, link="exponential")
+    model.save(tmp_path / "model.json")
+    arguments = ["solve", str(tmp_path / "model.json"), "-k", "4", "--oracle", "exhaustive", "--time-limit", "0.01"]
+    document = json.loads(CliRunner().invoke(cli, [*arguments, "--json"]).output)
+    assert (document["status"], document["stopped"]) == ("approximate", True)
+    assert document["value"] <= document["bound"] <= 1.0
+    text = " ".join(CliRunner().invoke(cli, arguments).output.split())
+    assert "no set is worth more than" in text
+    assert "Stopped at the time limit of 0.01 s" in text
+    assert "--time-limit 0.1" in text
+
+
+def test_a_limit_of_0_is_none(file):
+    document = json.loads(CliRunner().invoke(cli, ["solve", file, "-k", "2", "--time-limit", "0", "--json"]).output)
+    assert (document["status"], document["stopped"]) == ("optimal", False)

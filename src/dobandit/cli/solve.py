@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dobandit.cli import options
-from dobandit.cli.output import json_option, print_json, print_table, say
+from dobandit.cli.output import json_option, print_json, print_table, quiet, say
 from dobandit.model.inference import METHODS, expect
 from dobandit.oracle.rules import rules_of
-from dobandit.oracle.solve import MOST_LISTED, ORACLES, sizes_in_words, solve
+from dobandit.oracle.search_space import Progress
+from dobandit.oracle.solve import MOST_LISTED, ORACLES, TIME_LIMIT, sizes_in_words, solve
 from dobandit.policy.hidden_causes import Hide
 from dobandit.texts import action_words, counted, decimals, fixed, printable, setting_words
 
@@ -91,12 +94,14 @@ def paper_command(as_json: bool) -> None:
 )
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
+    type=click.FloatRange(min=0),
+    default=TIME_LIMIT,
+    show_default=True,
     metavar="SECONDS",
-    help="Stop with the best set found and the gap left.",
+    help="Stop with the best set found and a bound on what a better one can be worth; 0: no limit.",
 )
 @json_option
-def solve_command(file: str, oracle: str, top: int, time_limit: float | None, as_json: bool, **given: Any) -> None:
+def solve_command(file: str, oracle: str, top: int, time_limit: float, as_json: bool, **given: Any) -> None:
     """Variables are set to 1 unless --lever says otherwise. A budget or a total cost is needed.
 
     \b
@@ -109,7 +114,8 @@ def solve_command(file: str, oracle: str, top: int, time_limit: float | None, as
     words = options.rule_words(given)
     rules = rules_of(words.pop("budget"), words)
     model = options.read_world(file, given)
-    result = solve(model, rules, oracle=oracle, top=top, time_limit=time_limit)
+    with _shown_progress(not quiet(as_json), time_limit) as progress:
+        result = solve(model, rules, oracle=oracle, top=top, time_limit=time_limit or None, progress=progress)
     if as_json:
         best = [{"set": list(do), "do": do, "value": value} for do, value in result.top]
         certificate = {key: value for key, value in vars(result).items() if key != "top"}
@@ -120,6 +126,24 @@ def solve_command(file: str, oracle: str, top: int, time_limit: float | None, as
     proof = "proved optimal" if result.status == "optimal" else f"no set is worth more than {result.bound:.6f}"
     click.echo(f"{proof}; {result.oracle}, {counted(result.explored, 'set')} looked at, {result.seconds:.3f} s")
     click.echo(sizes_in_words(model, rules))
+    if result.stopped:
+        click.echo(
+            f"Stopped at the time limit of {time_limit:g} s, so a better set may exist. To search on, give a longer "
+            f"limit (--time-limit {10 * time_limit:g}), or none (--time-limit 0)."
+        )
+
+
+@contextmanager
+def _shown_progress(wanted: bool, time_limit: float) -> Iterator[Progress | None]:
+    """A line on standard error that says how far the search is."""
+    if not wanted:
+        yield None
+        return
+    from rich.console import Console
+
+    most = f" of {time_limit:g}" if time_limit else ""
+    with Console(stderr=True).status("solving") as line:
+        yield lambda looked, seconds: line.update(f"solving: {looked:,} sets looked at, {seconds:.0f}{most} s")
 
 
 @click.command("rank")

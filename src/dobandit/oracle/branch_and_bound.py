@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.kernels import kernel, record
-from dobandit.oracle.linear_gains import Ancestors, change
-from dobandit.oracle.objectives import TOLERANCE, Limits, Options
+from dobandit.oracle.objectives import Ancestors, change
+from dobandit.oracle.search_space import TOLERANCE, Limits, Options
 
 Chosen = tuple[list[int], float]  # options, and their value
 _WORK_AT_ONCE = 200_000  # actions x options and edges between looks at the clock: some 10 ms
@@ -61,9 +61,7 @@ CANDIDATE = record(
 class Search(NamedTuple):
     """The stack. Rows are depths: options taken so far; candidates are options."""
 
-    nodes: NDArray[Any]
-    parents: NDArray[Any]
-    children: NDArray[Any]
+    ancestors: Ancestors
     options: NDArray[Any]
     groups: NDArray[np.int64]
     state: NDArray[Any]  # (1,) STATE
@@ -83,16 +81,16 @@ def search_options(
     exact: whether only full actions count. known: an action to beat, for a list of one.
     """
     for v, to in options.given:
-        change(*ancestors, v, to)
+        change(ancestors, v, to)
     search = start_search(ancestors, options, wanted, options.depth + 1, exact)
     if known is not None:
         search.top_set[0, : len(known[0])], search.top_value[0] = known
-    block = max(1, _WORK_AT_ONCE // (1 + len(search.parents) + len(search.options)))
-    bound = advance(*search, 0)  # compiles it, which is not the search's time
+    block = max(1, _WORK_AT_ONCE // (1 + len(ancestors.parents) + len(options.table)))
+    bound = advance(search, 0)  # compiles it, which is not the search's time
     limits.restart()
     state = search.state[0]
     while state["depth"] >= 0 and not limits.reached(int(state["explored"])):
-        bound = advance(*search, int(min(block, limits.sets - int(state["explored"]))))
+        bound = advance(search, int(min(block, limits.sets - int(state["explored"]))))
     listing = zip(search.top_set.tolist(), search.top_value.tolist(), strict=True)
     best = [([i for i in chosen if i >= 0], value) for chosen, value in listing if value >= 0.0]
     return best, bound, bool(state["depth"] < 0), int(state["explored"])
@@ -102,7 +100,7 @@ def bound_at(ancestors: Ancestors, options: Options) -> float:
     """What no allowed action exceeds, by the gains at what is set: required variables alone, or on a monotone problem
     anything (f(O) <= f(O + S) <= f(S) + the gains of O at S)."""
     nodes, table = ancestors.nodes, options.table
-    bound = advance(*start_search(ancestors, options, 1, 1, options.exact), 0)
+    bound = advance(start_search(ancestors, options, 1, 1, options.exact), 0)
     if options.has_costs and options.allowed.monotone:  # the count alone, which with costs the search does not sort by
         largest, which = np.zeros(len(options.members) + len(nodes)), table["node"]
         np.maximum.at(largest, table["kind"], (1.0 - nodes["mean"][which]) * nodes["paths"][which])
@@ -120,69 +118,63 @@ def start_search(ancestors: Ancestors, options: Options, wanted: int, rows: int,
     depths["value"], depths["money"] = ancestors.nodes[-2]["mean"], options.money
     candidates["option"][0] = np.arange(count)
     top = np.full(wanted, -1.0), np.full((wanted, options.depth), -1, dtype=np.int32)
-    search = Search(*ancestors, options.table, options.groups, state, depths, candidates, seen, *top)
-    enter(*search, 0, count)
+    search = Search(ancestors, options.table, options.groups, state, depths, candidates, seen, *top)
+    enter(search, 0, count)
     return search
 
 
 @kernel
-def advance(
-    nodes: Any, parents: Any, children: Any, options: Any, groups: Any, state: Any, depths: Any, candidates: Any,
-    seen: Any, top_value: Any, top_set: Any, actions: int,
-) -> float:  # fmt: skip
+def advance(search: Any, actions: int) -> float:
     """Go on for so many actions, or until the search is done (depth -1); returns the most that an action not yet looked
     at can be worth, and at least the last value in the list."""
-    size, stop, k = top_set.shape[1], state[0]["explored"] + actions, state[0]["depth"]
-    while k >= 0 and state[0]["explored"] < stop:
+    options, depths, candidates, top_value = search.options, search.depths, search.candidates, search.top_value
+    state = search.state[0]
+    stop, k = state["explored"] + actions, state["depth"]
+    while k >= 0 and state["explored"] < stop:
         here = depths[k]
         while here["must"] > 0 and here["position"] < here["width"]:
             if options[candidates[k, here["position"]]["option"]]["node"] == here["must"]:
                 break
             here["position"] += 1
         at = here["position"]
-        worth = bound(options, state, here, candidates, seen, k, size - k)
-        if at == here["width"] or worth <= top_value[-1] + TOLERANCE:
+        if at == here["width"] or bound(search, k) <= top_value[-1] + TOLERANCE:
             k -= 1
             if k >= 0:
                 option = options[candidates[k, depths[k]["position"]]["option"]]
-                change(nodes, parents, children, option["node"], math.nan)
+                change(search.ancestors, option["node"], math.nan)
                 depths[k]["position"] += 1
             continue
         option, rest = options[candidates[k, at]["option"]], 0
         for j in range(0 if here["must"] > 0 else at + 1, here["width"]):
-            if not exclude(option, options[candidates[k, j]["option"]], groups):
+            if not exclude(option, options[candidates[k, j]["option"]], search.groups):
                 candidates[k + 1, rest]["option"] = candidates[k, j]["option"]
                 rest += 1
         k += 1
-        depths[k]["value"] = change(nodes, parents, children, option["node"], option["to"])
+        depths[k]["value"] = change(search.ancestors, option["node"], option["to"])
         depths[k]["money"] = here["money"] - option["cost"]
-        enter(
-            nodes, parents, children, options, groups, state, depths, candidates, seen, top_value, top_set, k, rest
-        )  # fmt: skip
-    state[0]["depth"] = k
+        enter(search, k, rest)
+    state["depth"] = k
     most = top_value[-1]
     for depth in range(k + 1):
-        most = max(most, bound(options, state, depths[depth], candidates, seen, depth, size - depth))
+        most = max(most, bound(search, depth))
     return most
 
 
 @kernel
-def enter(
-    nodes: Any, parents: Any, children: Any, options: Any, groups: Any, state: Any, depths: Any, candidates: Any,
-    seen: Any, top_value: Any, top_set: Any, k: int, count: int,
-) -> None:  # fmt: skip
+def enter(search: Any, k: int, count: int) -> None:
     """At a new action: keep the options that still fit, bound their gains, sort them, and note the action."""
-    here, left, kept = depths[k], top_set.shape[1] - k, 0
-    state[0]["explored"] += 1
+    nodes, options, candidates, state = search.ancestors.nodes, search.options, search.candidates, search.state[0]
+    here, left, kept = search.depths[k], search.top_set.shape[1] - k, 0
+    state["explored"] += 1
     for i in range(count):
         option = candidates[k, i]["option"]
         if left > 0 and options[option]["cost"] <= here["money"]:
             candidates[k, kept]["option"] = option
             nodes[options[option]["node"]]["open"] = 1
             kept += 1
-    loose = left > 1 and not state[0]["monotone"]
+    loose = left > 1 and not state["monotone"]
     if loose:
-        path_ranges(nodes, children)
+        path_ranges(nodes, search.ancestors.children)
     for i in range(kept):
         candidate = candidates[k, i]
         option = options[candidate["option"]]
@@ -195,9 +187,9 @@ def enter(
         candidate["rate"], candidate["gain"], candidate["sharp"] = rate, gain, sharp
     here["width"], here["position"] = kept, 0
     sort_candidates(candidates, k, kept)
-    growing = left > 0 and state[0]["maximal"] and can_grow(options, groups, depths, candidates, k)
+    growing = left > 0 and state["maximal"] and can_grow(search, k)
     if here["must"] == 0 and not growing:
-        note(here["value"], candidates, depths, top_value, top_set, k)
+        note(search, k)
 
 
 @kernel
@@ -211,12 +203,14 @@ def exclude(one: Any, other: Any, groups: Any) -> bool:
 
 
 @kernel
-def can_grow(options: Any, groups: Any, depths: Any, candidates: Any, k: int) -> bool:
+def can_grow(search: Any, k: int) -> bool:
     """Whether another option fits besides those taken down to depth k."""
+    options, depths = search.options, search.depths
     for i in range(len(options)):
         fits = options[i]["cost"] <= depths[k]["money"]
         for j in range(k):
-            fits = fits and not exclude(options[i], options[candidates[j, depths[j]["position"]]["option"]], groups)
+            taken = options[search.candidates[j, depths[j]["position"]]["option"]]
+            fits = fits and not exclude(options[i], taken, search.groups)
         if fits:
             return True
     return False
@@ -262,9 +256,10 @@ def rank(candidate: Any) -> Any:
 
 
 @kernel
-def note(value: float, candidates: Any, depths: Any, top_value: Any, top_set: Any, k: int) -> None:
+def note(search: Any, k: int) -> None:
     """Enter the action at depth k into the list of the best."""
-    place = len(top_value) - 1
+    depths, top_value, top_set = search.depths, search.top_value, search.top_set
+    place, value = len(top_value) - 1, depths[k]["value"]
     if value <= top_value[place] + TOLERANCE:
         return
     while place > 0 and value > top_value[place - 1] + TOLERANCE:
@@ -274,43 +269,45 @@ def note(value: float, candidates: Any, depths: Any, top_value: Any, top_set: An
         place -= 1
     top_value[place] = value
     for i in range(top_set.shape[1]):
-        top_set[place, i] = candidates[i, depths[i]["position"]]["option"] if i < k else -1
+        top_set[place, i] = search.candidates[i, depths[i]["position"]]["option"] if i < k else -1
 
 
 @kernel
-def bound(options: Any, state: Any, here: Any, candidates: Any, seen: Any, k: int, left: int) -> float:
-    """The most that an action can be worth that adds up to `left` of the options not yet tried at depth k (exactly so
-    many, where that counts).
+def bound(search: Any, k: int) -> float:
+    """The most that an action can be worth that adds options not yet tried at depth k: up to as many as there is room
+    for (exactly so many, where that counts).
 
-    By count: the `left` largest gains of different kinds, one of them exact. By cost: the fractional knapsack. Options
-    are sorted by gain, or by gain per cost where there are costs; then the count takes the largest gain so many times.
+    By count: the largest gains of different kinds, one of them exact. By cost: the fractional knapsack. Options are
+    sorted by gain, or by gain per cost where there are costs; then the count takes the largest gain so many times.
     """
-    start, value, exact = 0 if here["must"] > 0 else here["position"], here["value"], state[0]["exact"]
+    options, candidates, seen, state = search.options, search.candidates, search.seen, search.state[0]
+    here, left, exact = search.depths[k], search.top_set.shape[1] - k, search.state[0]["exact"]
+    start, value = 0 if here["must"] > 0 else here["position"], here["value"]
     if left == 0:
         return value
-    if state[0]["costly"]:
+    if state["costly"]:
         return value + added_by_cost(options, here, candidates, k, start, left)
-    state[0]["counts"] += 1
+    state["counts"] += 1
     met, total, last = 0, 0.0, 0.0
     for i in range(start, here["width"]):
         gain, kind = candidates[k, i]["gain"], options[candidates[k, i]["option"]]["kind"]
         if met == left or (gain <= 0.0 and not exact):
             break
-        if seen[kind] != state[0]["counts"]:
-            seen[kind] = state[0]["counts"]
+        if seen[kind] != state["counts"]:
+            seen[kind] = state["counts"]
             total += gain
             last = gain
             met += 1
     if met < left:
         return -math.inf if exact else value + total
-    if left == 1 or state[0]["monotone"]:
+    if left == 1 or state["monotone"]:
         return value + total
     # One of them adds its exact gain: if its kind is among those counted, in place of its bound, else of the last one.
     # Unless the size is exact it may be one that adds nothing, set because it cuts paths for the others.
     best = -math.inf if exact else total - last
     for i in range(start, here["width"]):
         candidate = candidates[k, i]
-        counted = seen[options[candidate["option"]]["kind"]] == state[0]["counts"]
+        counted = seen[options[candidate["option"]]["kind"]] == state["counts"]
         best = max(best, total - (candidate["gain"] if counted else last) + candidate["sharp"])
     return value + min(total, best)
 

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.oracle.branch_and_bound import bound_at
-from dobandit.oracle.linear_gains import LinearGains
-from dobandit.oracle.objectives import Limits, Objective, Options
+from dobandit.oracle.objectives import LinearGains, Objective
+from dobandit.oracle.search_space import Limits, Options
 
 FACTOR = 1.0 - 1.0 / math.e
 _DIGITS = 12  # gains equal to this are ties, which the graph's order decides

@@ -1,24 +1,25 @@
-"""What the oracles of known models choose among (options), what they climb on (objectives), and when they stop.
+"""E[Y] of an action of a known model, which changes by one option at a time: what searches climb on.
 
-An option is a variable, numbered as in `linear_gains`, and a value. The objective is E[Y] of an action that changes by
-one option at a time:
   value             E[Y] of what is set
   gains(nodes, to)  what each of these nodes, which are free, would add, set to its value
   set(v, to)        set a node, or set it free (NaN)
-Linear models have all gains from two passes (`linear_gains`). For other links E[Y] is exact while that is cheap;
-otherwise it is a mean over worlds that are drawn once, the same for every action (`CommonWorlds`). A world is a
-threshold f_v^-1(U_v) for every node v: v is 1 where the weights of its active parents exceed it. Setting a node changes
-some nodes below it, so that one action more costs what it changes, not a pass.
+Nodes are numbered as in `search_space`.
+Linear models (`LinearGains`): e_v = E[v | do(S)]: one pass downwards.  a_v: total weight of the paths from v to the
+target that avoid S: one pass upwards.  Setting v to x besides S raises E[Y] by exactly (x - e_v) a_v, whatever the
+signs of the weights, so two passes over the edges give every gain.
+For other links E[Y] is exact while that is cheap (`ByExpectation`); otherwise it is a mean over worlds that are drawn
+once, the same for every action (`CommonWorlds`). A world is a threshold f_v^-1(U_v) for every node v: v is 1 where the
+weights of its active parents exceed it. Setting a node changes some nodes below it, so that one action more costs what
+it changes, not a pass.
 """
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,92 +32,128 @@ from dobandit.model.bglm import WeightedModel
 from dobandit.model.causal_model import CausalModel
 from dobandit.model.inference import expect
 from dobandit.model.links import Link
-from dobandit.oracle.actions import Action, Allowed
-from dobandit.oracle.linear_gains import LinearGains, ancestors_of, relevant_ids
-
-OPTION = record(
-    node=np.int64,
-    to=np.float64,
-    cost=np.float64,  # share of the total cost, or of the budget
-    kind=np.int64,  # at most one option of a kind is taken: a variable, or the first of its groups
-    groups=np.int64,  # where its exclusive groups begin, and end, in `Options.groups`
-    groups_end=np.int64,
-)
-
-
-TOLERANCE = 1e-12  # a bound this close to a value proves it
-
-
-class Limits:
-    """When an oracle stops: after so many seconds, or so many actions looked at."""
-
-    def __init__(self, seconds: float | None = None, sets: int | None = None) -> None:
-        self.seconds = math.inf if seconds is None else float(seconds)
-        self.sets = math.inf if sets is None else int(sets)
-        self.restart()
-
-    def restart(self) -> None:
-        """Time counts from now."""
-        self.start = time.perf_counter()
-
-    def reached(self, looked: int) -> bool:
-        return looked >= self.sets or time.perf_counter() - self.start >= self.seconds
-
-
-class Options:
-    """The options that rules allow: every variable with every value that it may be set to. Required variables with one
-    value are set from the start; those with several are options that must be taken; what they cost is spent already.
-
-    table    OPTION records
-    must     nodes of which some option must be taken, in this order
-    given    (node, value) of what is set from the start
-    groups   exclusive groups of each option, which may overlap;  members: nodes of each group
-    room     options that may be taken besides those that must;  depth: those and the others
-    exact    whether only actions of `depth` options count
-    maximal  whether only actions count to which nothing can be added (where costs or groups limit their size)
-    """
-
-    def __init__(self, allowed: Allowed) -> None:
-        self.allowed, rules = allowed, allowed.rules
-        self.ids = relevant_ids(allowed.graph)
-        number = {v: here for here, v in enumerate(self.ids.tolist()) if here}
-        unit = rules.total_cost or 1.0
-        self.money, self.has_costs = rules.money / unit, rules.total_cost is not None
-        several = [v for v in allowed.required if v in number and len(allowed.values[v]) > 1]
-        free = 0.0 if self.has_costs else 1.0  # with a mere budget all options count one, which keeps them in order
-        self.money += free * len(several)
-        self.must = [number[v] for v in several]
-        self._always = {v: allowed.values[v][-1] for v in allowed.required if v not in several}
-        self.given = [(number[v], to) for v, to in self._always.items() if v in number]
-        prices = [rules.unit_cost(name) / unit for name in allowed.names]
-        useful = [(v, price) for v, price in zip(allowed.candidates, prices, strict=True) if price <= self.money]
-        priced = [*((v, free) for v in several), *useful]
-        rows = [(number[v], to, cost) for v, cost in priced for to in allowed.values[v]]
-        named = rules.groups(allowed.names)
-        self.members = [np.array([number[allowed.graph.index(name)] for name in group]) for group in named]
-        groups: dict[int, list[int]] = {v: [] for v, _, _ in rows}
-        for which, members in enumerate(self.members):
-            for v in groups.keys() & set(members.tolist()):
-                groups[v].append(which)
-        self.groups = np.array([which for v, _, _ in rows for which in groups[v]], dtype=np.int64)
-        ends = offsets([len(groups[v]) for v, _, _ in rows]).tolist()
-        kinds = [groups[v][0] if groups[v] else len(named) + v for v, _, _ in rows]
-        table = [(*row, *rest) for row, *rest in zip(rows, kinds, ends[:-1], ends[1:], strict=True)]
-        self.table = np.array(table, OPTION)
-        self.room = min(allowed.most, len(useful))
-        self.depth = len(self.must) + self.room
-        self.exact = allowed.full_only and allowed.budget_alone
-        self.maximal = rules.smaller is False and not allowed.budget_alone
-
-    def action(self, chosen: Iterable[int]) -> Action:
-        """What is set from the start, and these options."""
-        taken = {int(self.ids[self.table[i]["node"]]): float(self.table[i]["to"]) for i in chosen}
-        done = sorted((self._always | taken).items())
-        return Action(tuple(v for v, _ in done), tuple(to for _, to in done))
-
+from dobandit.oracle.search_space import Options, relevant_ids
 
 Array = NDArray[np.float64]
 _NODE_WORK = 2_500  # what a node costs besides its tables, in entries
+WORLDS = 10_000
+_FEWEST_WORLDS = 100
+_MOST_VALUES = 1 << 25  # worlds x nodes: 300 MB; larger graphs get fewer worlds
+SEED = 1  # not 0, the seed of `expect`: the value of the set that did best here is taken on other random numbers
+# Means and gains are at most about 1: changes below this are rounding, and following them through a long chain would
+# visit every node (and crawl through subnormal numbers) for nothing.
+NEGLIGIBLE = 1e-18
+EDGE = record(node=np.int64, weight=np.float64)
+CHANGE = record(node=np.int64, need=np.float64, on=np.int64)  # how a node was before, in a world
+NODE = record(
+    parents=np.int64,  # where its edges from parents begin; they end where those of the next node begin
+    children=np.int64,
+    first_parent=np.int64,  # itself where it has none
+    last_child=np.int64,
+    bias=np.float64,
+    fixed=np.float64,  # what it is set to; NaN: free
+    mean=np.float64,  # e
+    paths=np.float64,  # a
+    low=np.float64,  # the interval of a where some variables may still be set (`branch_and_bound`)
+    high=np.float64,
+    open=np.int64,  # whether it is one of them
+)
+
+
+class Ancestors(NamedTuple):
+    """The target's ancestors with both directions of their edges, and the means and path weights under S."""
+
+    nodes: NDArray[Any]  # (n + 2,) NODE: the constant, the nodes, and the end of the last node's edges
+    parents: NDArray[Any]  # EDGE
+    children: NDArray[Any]  # EDGE
+
+
+def ancestors_of(model: WeightedModel) -> Ancestors:
+    """The target's ancestors in a model, with nothing set."""
+    ids, child = relevant_ids(model.graph), model.graph.slot_child
+    number = np.zeros(len(model.graph) + 1, dtype=np.int64)
+    number[ids] = np.arange(len(ids))
+    slots = np.flatnonzero(number[child])
+    return linked(number[child[slots]], number[model.graph.arrays.parent[slots]], model.theta[slots], len(ids))
+
+
+def linked(heads: NDArray[np.int64], tails: NDArray[np.int64], weights: Array, size: int) -> Ancestors:
+    """Nodes with these edges, which are sorted by head; those with tail 0 are biases."""
+    nodes, biased = np.zeros(size + 1, NODE), tails == 0
+    nodes["bias"][heads[biased]] = weights[biased]
+    heads, tails, weights = heads[~biased], tails[~biased], weights[~biased]
+    by_tail = np.argsort(tails, kind="stable")
+    parents, children = np.zeros((2, len(heads)), EDGE)
+    parents["node"], parents["weight"] = tails, weights
+    children["node"], children["weight"] = heads[by_tail], weights[by_tail]
+    nodes["parents"] = offsets(np.bincount(heads, minlength=size))
+    nodes["children"] = offsets(np.bincount(tails, minlength=size))
+    nodes["first_parent"] = nodes["last_child"] = np.arange(size + 1)
+    np.minimum.at(nodes["first_parent"], heads, tails)
+    np.maximum.at(nodes["last_child"], tails, heads)
+    nodes["last_child"][0] = size - 1  # once the constant is 1, every mean is to be computed
+    nodes["fixed"], nodes["paths"][size - 1] = np.nan, 1.0
+    ancestors = Ancestors(nodes, parents, children)
+    change(ancestors, 0, 1.0)
+    change(ancestors, size - 1, math.nan)
+    return ancestors
+
+
+class LinearGains:
+    """E[Y] of a linear model, whatever the signs of its weights: the gains of all options come from two passes."""
+
+    def __init__(self, model: WeightedModel) -> None:
+        self.ancestors = ancestors_of(model)
+        self.value = float(self.ancestors.nodes["mean"][-2])
+
+    def gains(self, which: NDArray[np.int64], to: Array) -> Array:
+        nodes = self.ancestors.nodes
+        gains: Array = (to - nodes["mean"][which]) * nodes["paths"][which]
+        return gains
+
+    def set(self, v: int, to: float) -> None:
+        self.value = change(self.ancestors, v, to)
+
+
+@kernel
+def change(ancestors: Any, v: int, to: float) -> float:
+    """Set a node, or set it free (NaN), and bring up to date what that changes; returns E[Y | do(S)]."""
+    nodes = ancestors.nodes
+    nodes[v]["fixed"] = to
+    pass_down(nodes, ancestors.parents, v, v)
+    pass_up(nodes, ancestors.children, v - 1, nodes[v]["first_parent"])
+    return nodes[len(nodes) - 2]["mean"]
+
+
+@kernel
+def pass_down(nodes: Any, parents: Any, v: int, last: int) -> None:
+    """The means of the nodes from v to `last`, and on as far as these change any."""
+    while v <= last:
+        mean = nodes[v]["fixed"]
+        if math.isnan(mean):
+            mean = nodes[v]["bias"]
+            for slot in range(nodes[v]["parents"], nodes[v + 1]["parents"]):
+                mean += parents[slot]["weight"] * nodes[parents[slot]["node"]]["mean"]
+        if abs(mean - nodes[v]["mean"]) > NEGLIGIBLE:
+            nodes[v]["mean"] = mean
+            last = max(last, nodes[v]["last_child"])
+        v += 1
+
+
+@kernel
+def pass_up(nodes: Any, children: Any, v: int, first: int) -> None:
+    """The path weights of the nodes from v back to `first`, and on as far as these change any."""
+    while v >= first:
+        paths = 0.0
+        for slot in range(nodes[v]["children"], nodes[v + 1]["children"]):
+            child = nodes[children[slot]["node"]]
+            if math.isnan(child["fixed"]):
+                paths += children[slot]["weight"] * child["paths"]
+        if abs(paths - nodes[v]["paths"]) > NEGLIGIBLE:
+            nodes[v]["paths"] = paths if abs(paths) > NEGLIGIBLE else 0.0
+            if math.isnan(nodes[v]["fixed"]):
+                first = min(first, nodes[v]["first_parent"])
+        v -= 1
 
 
 class ByExpectation:
@@ -138,13 +175,6 @@ class ByExpectation:
     def set(self, v: int, to: float) -> None:
         others = [option for option in self.taken if option[0] != self.names[v]]
         self.taken = frozenset(others if math.isnan(to) else [*others, (self.names[v], to)])
-
-
-WORLDS = 10_000
-_FEWEST_WORLDS = 100
-_MOST_VALUES = 1 << 25  # worlds x nodes: 300 MB; larger graphs get fewer worlds
-SEED = 1  # not 0, the seed of `expect`: the value of the set that did best here is taken on other random numbers
-CHANGE = record(node=np.int64, need=np.float64, on=np.int64)  # how a node was before
 
 
 class CommonWorlds:

@@ -24,12 +24,11 @@ from dobandit.model.causal_model import CausalModel
 from dobandit.model.inference import target_mean
 from dobandit.model.weights import fixed_values
 from dobandit.oracle.actions import MANY, Action, Allowed
-from dobandit.oracle.bounds import highest_mean
 from dobandit.oracle.branch_and_bound import search_options
 from dobandit.oracle.greedy import greedy, proved_factor
-from dobandit.oracle.linear_gains import LinearGains
-from dobandit.oracle.objectives import TOLERANCE, WORLDS, Limits, Options, objective_of
+from dobandit.oracle.objectives import WORLDS, LinearGains, objective_of
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
+from dobandit.oracle.search_space import TOLERANCE, Limits, Options, Progress, highest_mean, relevant_ids
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,7 @@ class OracleResult:
               factor is known
     oracle    which one found it, in how many `seconds`
     explored  actions looked at;  top: the best actions with their values, best first, as many as were asked for
+    stopped   whether the time limit or the node limit came before a proof
 
     >>> import dobandit as dob
     >>> found = dob.solve(dob.paper.G4, budget=1)
@@ -59,6 +59,7 @@ class OracleResult:
     factor: float | None = None
     explored: int = 0
     top: tuple[tuple[dict[str, float], float], ...] = ()
+    stopped: bool = False
 
     @property
     def set(self) -> tuple[str, ...]:
@@ -66,6 +67,7 @@ class OracleResult:
         return tuple(self.do)
 
 
+TIME_LIMIT = 60.0  # seconds, unless another is given
 _FEW_SETS = 2_000  # looked at one by one before Numba is loaded
 _SEARCH_MEMORY = 40_000_000  # actions x variables of a list, and twice the options x depths of branch and bound
 SETS_BY_INFERENCE = 20_000
@@ -74,11 +76,9 @@ MOST_SETS = 1_000_000  # looked at one by one where that was asked for
 
 def allowed_actions(model: CausalModel, rules: Rules) -> Allowed:
     """The actions worth looking at: what has no path to the target is not set unless it must, and then to one value."""
-    graph = model.graph
-    useless = {graph.index(name) for name in graph.irrelevant}
-    relevant = set(graph.arrays.controllable.tolist()) - useless
-    allowed = Allowed(graph, rules, model.nonnegative and rules.at_one, relevant)
-    for v in useless.intersection(allowed.required):
+    relevant = set(relevant_ids(model.graph).tolist())
+    allowed = Allowed(model.graph, rules, model.nonnegative and rules.at_one, relevant)
+    for v in set(allowed.required) - relevant:
         allowed.values[v] = allowed.values[v][-1:]
     return allowed
 
@@ -117,7 +117,8 @@ class Task:
         do, value = listing[0]
         bound = value if proved else max(value, min(bound, 1.0))
         status, seconds = "optimal" if proved else "approximate", time.perf_counter() - self.start
-        return OracleResult(do, value, bound, status, self.oracle, seconds, factor, explored, listing)
+        stopped = self.limits.stopped and not proved
+        return OracleResult(do, value, bound, status, self.oracle, seconds, factor, explored, listing, stopped)
 
     def exhaustive(self) -> OracleResult:
         """Every action, of equals the first; where a limit comes first, those looked at until then, at least one, with
@@ -202,8 +203,9 @@ def solve(
     *,
     oracle: str = "auto",
     top: int = 1,
-    time_limit: float | None = None,
+    time_limit: float | None = TIME_LIMIT,
     node_limit: int | None = None,
+    progress: Progress | None = None,
     **rules: Unpack[RuleWords],
 ) -> OracleResult:
     """The allowed action with the largest E[Y | do(action)], with a certificate.
@@ -214,7 +216,8 @@ def solve(
     oracle         "auto", "exhaustive", "branch-and-bound" (linear models) or "greedy"
     top            how many of the best actions to list in the result (greedy lists one)
     time_limit     seconds, and node_limit actions, after which the best action found is given, with the bound that is
-                   left: never less than the greedy one where branch and bound is stopped
+                   left: never less than the greedy one where branch and bound is stopped. None: no limit
+    progress       called with the number of actions looked at and the seconds so far, a few times a second
 
     Returns an `OracleResult`. Raises InterventionError where the rules allow nothing, and InferenceError for an oracle
     that does not fit.
@@ -231,7 +234,7 @@ def solve(
         now = replace(given, available=available)  # type: ignore[arg-type]
         given = now if given.available is None else given.limited(now.available or ())
     _check(model, given, oracle, top, time_limit, node_limit)
-    task = Task(model, given, oracle, int(top), Limits(time_limit, node_limit))
+    task = Task(model, given, oracle, int(top), Limits(time_limit, node_limit, progress))
     if task.oracle == "greedy" and top > 1:
         warnings.warn(
             f"greedy lists one set, but the {top} best were asked for. Branch and bound and exhaustive list more.",

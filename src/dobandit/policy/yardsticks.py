@@ -152,7 +152,7 @@ class Oracle(Policy):
     def engine(self, problem: Problem) -> Engine:
         if problem.graph.context:
             return OracleEngine(self.model, problem)
-        return Fixed(solve(self.model, problem.rules).do).engine(problem)
+        return Fixed(solve(self.model, problem.rules, time_limit=None).do).engine(problem)
 
 
 class OracleEngine(Engine):
@@ -174,7 +174,7 @@ class OracleEngine(Engine):
             rules = rules.limited(graph.nodes[v - 1] for v in now.available)
         key = now.context.tobytes() + repr(now.available).encode()
         if key not in self._best:
-            found = solve(given(self.model, self._known(now.context)), rules)
+            found = solve(given(self.model, self._known(now.context)), rules, time_limit=None)
             self._best[key] = Choice(action_named(found.do, graph), math.nan)
         return self._best[key]
 

@@ -47,7 +47,8 @@ class Truth:
 
     def _solve(self) -> list[tuple[dict[str, float], float]]:
         """The best action in each context, and its value."""
-        found = (solve(given(self.model, self._context(p)), self.problem.rules) for p in self.patterns)
+        worlds, rules = (given(self.model, self._context(p)) for p in self.patterns), self.problem.rules
+        found = (solve(world, rules, time_limit=None) for world in worlds)  # the same on every machine
         return [(answer.do, answer.value) for answer in found]
 
     def _pattern(self, bits: tuple[float, ...]) -> Array:
