@@ -21,6 +21,7 @@ import numpy as np
 from dobandit import compile_mode
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 _DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
 # Division follows NumPy: no checks for zero. A kernel that is merged into its callers does not merge what it calls.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": False, "no_cfunc_wrapper": True}
@@ -42,6 +43,38 @@ def inlined(function: F) -> F:
     """A kernel that is merged into its callers. In a loop a call costs some 20 ns, most of which is counting references
     to the arrays among its arguments: Numba leaves that out where nothing is called."""
     return function if _DISABLED else cast(F, Kernel(function, forceinline=True))
+
+
+def borrowed(value: T) -> T:
+    """The same arrays, or named tuples of arrays, without counts of references to them, for kernels that run a loop.
+
+    Numba counts references with atomic operations, which takes half of the time of a short round. A kernel keeps its
+    arguments alive while it runs, so that it can work on views which nobody counts. It must not return them.
+    """
+    return value
+
+
+@cache
+def compile_borrowed() -> None:
+    """Tell Numba what `borrowed` is inside of compiled code."""
+    from numba import carray, njit, types  # type: ignore[attr-defined]
+    from numba.extending import overload
+
+    @cache  # it is compiled here and now, which takes a moment: not where all other kernels are loaded from the disk
+    def pointer() -> Any:
+        return njit([types.voidptr(types.voidptr)])(lambda address: address)
+
+    @overload(borrowed, jit_options={"forceinline": True}, strict=False)
+    def borrowed_type(value: Any) -> Any:
+        if isinstance(value, types.Array) and value.layout == "C":
+            address = pointer()
+            return lambda value: carray(address(value.ctypes), value.shape, value.dtype)
+        if isinstance(value, (types.NamedTuple, types.NamedUniTuple)):
+            module = {"Tuple": value.instance_class, "borrowed": borrowed}
+            fields = ", ".join(f"borrowed(value.{name})" for name in value.fields)
+            exec(f"def views(value): return Tuple({fields})", module)
+            return module["views"]
+        return lambda value: value
 
 
 class Kernel:
@@ -72,6 +105,7 @@ class Kernel:
         from numba import njit
 
         drop_stale_cache()
+        compile_borrowed()
         code, module = self.py_func.__code__, dict(self.py_func.__globals__)
         for name in code.co_names:
             if isinstance(module.get(name), Kernel):

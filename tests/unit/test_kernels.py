@@ -9,14 +9,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from numba import typeof
 
 from dobandit import BLMLR, CausalUCB, TableModel, kernels, paper
-from dobandit.kernels import inlined, kernel, with_kernels
+from dobandit.kernels import borrowed, inlined, kernel, with_kernels
 from dobandit.policy.engine import Situation, one_round
 from dobandit.policy.world import World
 from dobandit.testing.problems import CASES
@@ -105,6 +105,27 @@ def test_one_loop_with_different_kernels_in_it():
         assert with_kernels(add_up, STEP=step) is loop  # loading compiled code takes milliseconds
         assert copy.deepcopy(loop) is loop
     assert with_kernels(add_up, STEP=double).name != with_kernels(add_up, STEP=squared).name
+
+
+class Sums(NamedTuple):
+    total: Any
+    parts: Any
+
+
+@kernel
+def note(sums, column):
+    views = borrowed(sums)
+    views.parts[1, :] += borrowed(column)
+    views.total[0] += 1.0
+
+
+@pytest.mark.parametrize("step", [1, 2], ids=["contiguous", "every other"])
+def test_a_kernel_writes_to_the_arrays_that_it_borrows(step):
+    sums = Sums(np.zeros(1), np.zeros((2, 3)))
+    for _ in range(2):
+        note(sums, np.arange(3.0 * step)[::step])
+    assert sums.total.tolist() == [2.0]
+    assert sums.parts.tolist() == [[0.0, 0.0, 0.0], [0.0, 2.0 * step, 4.0 * step]]
 
 
 PLAYED = """

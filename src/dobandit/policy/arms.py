@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dobandit.errors import InterventionError, listed
 from dobandit.estimation.confidence import asymptotic_reach, beta_binomial, standard_error
 from dobandit.estimation.kl import kl_upper
-from dobandit.kernels import inlined, kernel, with_kernels
+from dobandit.kernels import borrowed, inlined, kernel, with_kernels
 from dobandit.oracle.action_list import pick
 from dobandit.oracle.actions import Action, Actions
 from dobandit.oracle.possibly_optimal import worth_playing
@@ -62,7 +62,9 @@ def ucb_arm(plays: Any, total: Any, index: Any, settings: Any, t: int, tie: floa
     """settings: scale."""
     log_t, scale = math.log(t + 1.0), settings[0]
     for i in range(len(index)):
-        index[i] = total[i] / plays[i] + scale * math.sqrt(log_t / plays[i]) if plays[i] > 0.0 else math.inf
+        n = max(plays[i], 1.0)  # processors work out several at a time where nothing depends on what comes first
+        value = total[i] / n + scale * math.sqrt(log_t / n)
+        index[i] = value if plays[i] > 0.0 else math.inf
     return pick(index, tie)
 
 
@@ -84,7 +86,8 @@ def epsilon_greedy_arm(
     if coin < settings[0]:
         return any_arm(index, where)
     for i in range(len(index)):
-        index[i] = total[i] / plays[i] if plays[i] > 0.0 else 1.0
+        mean = total[i] / max(plays[i], 1.0)
+        index[i] = mean if plays[i] > 0.0 else 1.0
     return pick(index, tie)
 
 
@@ -100,9 +103,11 @@ def play_arms(
     world_draws: Any, policy_draws: Any,
 ) -> None:  # fmt: skip
     """See the context, choose, act, record, learn, after t rounds; world and tape: the arrays of a world and a tape."""
-    nodes, slots, points, seen, context, known, _, _ = world
-    expected, best, played, curve, totals = tape
-    index = np.zeros(len(ids))
+    nodes, slots, points, seen, context, known, _, _ = borrowed(world)
+    expected, best, played, curve, totals = borrowed(tape)
+    ids, to, plays, total, settings = borrowed(ids), borrowed(to), borrowed(plays), borrowed(total), borrowed(settings)
+    world_draws, policy_draws, scratch = borrowed(world_draws), borrowed(policy_draws), np.zeros(len(ids))
+    index = borrowed(scratch)
     for row in range(len(world_draws)):
         pattern = see_context(nodes, slots, points, context, known, world_draws, row)
         tie, coin, where = policy_draws[row, 0], policy_draws[row, 1], policy_draws[row, 2]
@@ -242,9 +247,9 @@ class ArmsEngine(Engine):
         return words_always(self.delta)
 
     def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
-        own, there, tape = self.state, tuple(world.arrays), tuple(recorder.tape)
+        own = self.state
         plays, total, play = own.plays[0], own.total[0], with_kernels(play_arms, CHOOSE=self.rule)
-        play(self.settings, *self.arms, plays, total, self.rounds, own.target, there, tape, *draws)
+        play(self.settings, *self.arms, plays, total, self.rounds, own.target, world.arrays, recorder.tape, *draws)
         own.rounds[0] = own.sets @ plays
         self.rounds += len(draws.world)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dobandit.kernels import inlined, kernel
+from dobandit.kernels import borrowed, inlined, kernel
 from dobandit.oracle.action_list import IDLE, pick_action
 from dobandit.policy.own_outcomes import note_play
 from dobandit.policy.radii import initialising, set_radii
@@ -37,6 +37,9 @@ def play(
 
     idle  what is set while initialising: what is required
     """
+    belief, plan, own, world, tape = borrowed(belief), borrowed(plan), borrowed(own), borrowed(world), borrowed(tape)
+    world_draws, policy_draws, once = borrowed(world_draws), borrowed(policy_draws), borrowed(once)
+    optimism, rho, idle, codes = borrowed(optimism), borrowed(rho), borrowed(idle), borrowed(codes)
     nodes, slots, points, seen, context = world.nodes, world.slots, world.points, world.seen, world.context
     known, values, was_set = world.known, world.values, world.was_set
     actions, clock, expected = plan.actions, belief.clock, tape.expected
