@@ -10,6 +10,7 @@ import pytest
 import dobandit as dob
 from dobandit.cli.main import main
 from dobandit.errors import GraphError
+from dobandit.storage import MemoryStorage
 
 SHOP = dob.CausalGraph(
     [("email", "visit"), ("coupon", "visit"), ("visit", "buy"), ("season", "visit"), ("season", "buy")],
@@ -47,7 +48,7 @@ def test_the_log_keeps_what_counts_as_hidden(tmp_path, policy):
 
 
 def test_rounds_that_set_what_counts_as_hidden_teach_a_model_nothing():
-    words = {"policy": "blm-lr:clipped=true", "storage": dob.experiment.storage.MemoryStorage()}
+    words = {"policy": "blm-lr:clipped=true", "storage": MemoryStorage()}
     experiment = dob.create_experiment("shop", SHOP, 1, seed=1, hide=["visit"], **words)
     told(experiment, 3)
     before = experiment.recommend()

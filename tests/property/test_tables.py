@@ -193,8 +193,10 @@ def test_solve_finds_the_best_of_all_actions(drawn, budget, both):
 @pytest.mark.parametrize("limits", [{"oracle": "greedy"}, {"oracle": "exhaustive", "node_limit": 2}])
 def test_an_approximate_answer_has_an_honest_bound(limits):
     model = TableModel(AND, {"mail": 0.5, "coupon": 0.4, "buy": [[0.3, 0.2], [0.2, 0.9]]})
-    found = solve(model, 2, **limits)
-    assert (found.status, found.bound) == ("approximate", 1.0)
+    best = max(expect(model, do={name: 1}).value for name in ("mail", "coupon"))
+    found = solve(model, 1, **limits)
+    assert found.status == "approximate"
+    assert found.value <= best <= found.bound < 1.0
 
 
 def test_branch_and_bound_is_for_linear_models():
