@@ -16,9 +16,10 @@ from dobandit.estimation.belief import cells_of
 from dobandit.estimation.kept_intervals import look_again
 from dobandit.oracle.difference_bound import advantage, pair_scratch
 from dobandit.oracle.interval_pass import bound_actions
+from dobandit.policy.best_set import tighten
 from dobandit.policy.engine import Draws, Engine, Pending, Rounds, Situation, copied, no_context
 from dobandit.policy.problem import problem_of
-from dobandit.policy.proved_best_set import tighten
+from dobandit.policy.questions import best
 from dobandit.policy.world import World
 from dobandit.simulation.find_best import Found
 from helpers.worlds import THOROUGH
@@ -119,7 +120,7 @@ def test_what_is_kept_depends_on_the_rows_and_their_order_alone():
     for t in range(300):
         one.update(Rounds(values[t : t + 1], was_set[t : t + 1], np.ones(1, dtype=np.int64)))
         if t == 150:
-            one.choose(now._replace(pending=(Pending(one.best(now).action, no_context(3), 7),)))
+            one.choose(now._replace(pending=(Pending(best(one, now).action, no_context(3), 7),)))
             one, twin = one.copy(), one
     for left, right in ((one, other), (twin, half)):
         np.testing.assert_array_equal(left.state.cells, right.state.cells)
@@ -127,7 +128,7 @@ def test_what_is_kept_depends_on_the_rows_and_their_order_alone():
         for action in (actions.row(i) for i in range(len(actions.ids))):  # own outcomes count in every gap
             assert left.gap(action, now) == right.gap(action, now)
         assert left.rounds == right.rounds
-    assert twin.gap(twin.best(now).action, now) != one.gap(one.best(now).action, now)
+    assert twin.gap(best(twin, now).action, now) != one.gap(best(one, now).action, now)
 
 
 @pytest.mark.parametrize(
@@ -169,9 +170,9 @@ def test_searches_are_those_of_the_plain_loop(policy):
     assert found == Engine.search(other, world, draws, 0.3)
     assert found is not None
     now = Situation(draws.policy[found], no_context(3))
-    assert one.choose(now).action == one.best(now).action == other.best(now).action
-    assert one.gap(one.best(now).action, now).gap <= 0.3
-    assert "answer" in one.reason(one.best(now).action, now)
+    assert one.choose(now).action == best(one, now).action == best(other, now).action
+    assert one.gap(best(one, now).action, now).gap <= 0.3
+    assert "answer" in one.reason(now)
 
 
 def test_runs_and_their_table():

@@ -28,7 +28,7 @@ from dobandit.oracle.action_list import action_list, held_at
 from dobandit.oracle.actions import Action, actions_of
 from dobandit.oracle.exact_pass import expect_actions
 from dobandit.oracle.frontier import columns_for, frontier_of
-from dobandit.policy.engine import Chance
+from dobandit.policy.answers import Chance
 from dobandit.policy.problem import Problem
 
 Array = NDArray[np.float64]
