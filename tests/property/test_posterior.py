@@ -15,7 +15,7 @@ from dobandit.oracle.frontier import frontier_of
 from dobandit.oracle.interval_pass import fill_intervals, interval_pass
 from dobandit.policy.engine import NOTHING, Action, Rounds, Situation, no_context
 from dobandit.policy.posterior import Posterior
-from dobandit.policy.questions import best
+from dobandit.policy.questions import best, gap
 
 GRAPH = dob.CausalGraph([("A", "M"), ("B", "M"), ("M", "Y"), ("B", "Y")], target="Y")
 CHOICES = [NOTHING, *(Action((v,), (1.0,)) for v in (1, 2, 3))]
@@ -93,7 +93,7 @@ def test_the_gap_is_what_another_action_can_be_ahead_by_its_ends_or_in_one_pass(
             if j != i
         ]
         assert engine.guaranteed(action, now).gap == pytest.approx(max(*ahead, 0.0), abs=1e-9)
-    assert learner.gap() == engine.gap(best(engine, now).action, now).gap
+    assert learner.gap() == gap(engine, best(engine, now).action, now).gap
 
 
 def told_while_it_chooses(learner, rounds):

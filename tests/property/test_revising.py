@@ -14,7 +14,7 @@ from dobandit import BinaryGLM, CausalGraph, CausalTS, CausalUCB, simulate
 from dobandit.oracle.actions import NOTHING, Action
 from dobandit.policy.engine import Draws, Pending, Rounds, Situation, no_context
 from dobandit.policy.graph_evidence import HIDDEN_CAUSE, MISSING_EDGE
-from dobandit.policy.questions import best
+from dobandit.policy.questions import best, gap
 from dobandit.policy.recording import Recorder, RoundLog, blank_tape, encoded
 from dobandit.policy.revising import next_look
 from dobandit.policy.world import World
@@ -170,7 +170,7 @@ def test_a_flag_keeps_set_and_seen_apart():
     learner.engine = engine
     assert "M was set" in learner.estimate("Y").parents
     now = situation(engine, np.random.default_rng(0))
-    assert engine.gap(best(engine, now).action, now).gap >= 0.0
+    assert gap(engine, best(engine, now).action, now).gap >= 0.0
     assert 0.0 <= engine.chance(NOTHING, now).best <= 1.0
 
 
