@@ -20,8 +20,8 @@ from dobandit.policy.answers import Chance, Contrast, Guaranteed
 from dobandit.policy.anytime_intervals import AnytimeIntervals, anytime_intervals
 from dobandit.policy.engine import Array, Estimate, Situation
 from dobandit.policy.evaluators import EvaluatorMaker, joint, optimistic, promised_shares
+from dobandit.policy.influences import ActionMoments
 from dobandit.policy.model_engine import Parts
-from dobandit.policy.moments import ActionMoments
 from dobandit.policy.posterior import Posterior
 from dobandit.policy.problem import Problem
 from dobandit.policy.questions import HANDFUL, MOST_RIVALS

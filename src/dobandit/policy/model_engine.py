@@ -26,11 +26,10 @@ from dobandit.estimation.estimators import Estimator
 from dobandit.kernels import with_kernels
 from dobandit.oracle.action_list import IDLE, ActionList
 from dobandit.oracle.actions import Action, Actions, actions_of
-from dobandit.policy.beliefs import Beliefs
+from dobandit.policy.beliefs import Beliefs, target_interval
 from dobandit.policy.engine import Array, Choice, Draws, Engine, Estimate, Pending, Rounds, Situation, copied
 from dobandit.policy.evaluators import Evaluator, EvaluatorMaker
 from dobandit.policy.graph_evidence import Finding
-from dobandit.policy.intervals import target_interval
 from dobandit.policy.own_outcomes import NOT_KEPT, OwnOutcomes
 from dobandit.policy.pending import expect_round
 from dobandit.policy.problem import Problem
