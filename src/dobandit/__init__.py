@@ -35,7 +35,7 @@ _HOME = {
     "Rules": "dobandit.oracle.rules",
     "possibly_optimal": "dobandit.oracle.possibly_optimal",
     "CausalUCB": "dobandit.policy.causal_ucb",
-    "CausalTS": "dobandit.policy.causal_ts",
+    "CausalTS": "dobandit.policy.causal_ucb",
     "BLMLR": "dobandit.policy.paper_policies",
     "BGLMOFU": "dobandit.policy.paper_policies",
     "UCB": "dobandit.policy.arms",
@@ -109,7 +109,7 @@ if TYPE_CHECKING:
     from dobandit.policy.arms import UCB as UCB
     from dobandit.policy.arms import EpsilonGreedy as EpsilonGreedy
     from dobandit.policy.best_set import BestSet as BestSet
-    from dobandit.policy.causal_ts import CausalTS as CausalTS
+    from dobandit.policy.causal_ucb import CausalTS as CausalTS
     from dobandit.policy.causal_ucb import CausalUCB as CausalUCB
     from dobandit.policy.learner import Learner as Learner
     from dobandit.policy.lucb import LUCB as LUCB

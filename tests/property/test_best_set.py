@@ -21,7 +21,7 @@ from dobandit.policy.engine import Draws, Engine, Pending, Rounds, Situation, co
 from dobandit.policy.problem import problem_of
 from dobandit.policy.questions import best
 from dobandit.policy.world import World
-from dobandit.simulation.find_best import Found
+from dobandit.simulation.find_best import Found, rounds_until
 from helpers.worlds import THOROUGH
 
 BestSet = partial(dob.BestSet, proof=True)
@@ -166,8 +166,8 @@ def test_searches_are_those_of_the_plain_loop(policy):
     rng, world = np.random.default_rng(3), World(SMALL, problem.graph)
     draws = Draws(rng.random((800, 3)), rng.random((800, 3)))
     one, other = policy.engine(problem), policy.engine(problem)
-    found = one.search(world, draws, 0.3)
-    assert found == Engine.search(other, world, draws, 0.3)
+    found = rounds_until(one, world, draws, 0.3)
+    assert found == rounds_until(Engine, other, world, draws, 0.3)
     assert found is not None
     now = Situation(draws.policy[found], no_context(3))
     assert one.choose(now).action == best(one, now).action == best(other, now).action

@@ -11,7 +11,6 @@ same kernels run.
 from __future__ import annotations
 
 import math
-import sys
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cached_property
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.checks import MOST_ROUNDS_EVER
 from dobandit.errors import InterventionError
 from dobandit.estimation.belief import Belief, layout_of, with_room
 from dobandit.estimation.estimators import Estimator
@@ -31,7 +31,7 @@ from dobandit.policy.engine import Array, Choice, Draws, Engine, Estimate, Pendi
 from dobandit.policy.evaluators import Evaluator, EvaluatorMaker
 from dobandit.policy.graph_evidence import Finding
 from dobandit.policy.own_outcomes import NOT_KEPT, OwnOutcomes
-from dobandit.policy.pending import expect_round
+from dobandit.policy.pending import expect_pending
 from dobandit.policy.problem import Problem
 from dobandit.policy.questions import play_rounds
 from dobandit.policy.radii import initialising, set_radii, words_of
@@ -65,7 +65,7 @@ class ModelEngine(Engine):
     own: OwnOutcomes = NOT_KEPT
     trusts_intervals = watches_graph = False
     revisions: tuple[Finding, ...] = ()
-    most_expected = sys.maxsize  # rounds of one pending action
+    most_expected = MOST_ROUNDS_EVER  # rounds of one pending action; more teach nothing that would matter
     _borrowed = False
     _evaluator: Evaluator
 
@@ -251,17 +251,10 @@ class ModelEngine(Engine):
         return state
 
     def _expect(self, state: Belief, pending: Pending) -> Belief:
-        """Take in what the rounds of an action are expected to teach. Very many teach what a few dozen would, as far as
-        choosing goes: nearly all there is to know."""
-        graph, squares = self.believed.graph, np.ascontiguousarray(self.state.slots["line"])
+        """Take in what the rounds of an action are expected to teach."""
         state, _ = with_room(state)
-        action, was_set = self.believed.flagged(pending.action), np.zeros(len(self.rho), dtype=np.bool_)
-        was_set[list(action.ids)] = True
-        fixed = action.over(self.believed.known(pending.context))
-        order = np.array([graph.index(name) for name in graph.topological_order], dtype=np.int64)
-        means, row, varies = np.ones(len(self.rho)), np.zeros(len(state.row)), not self.problem.continuous
-        for _ in range(min(pending.size, self.most_expected)):
-            expect_round(state, order, squares, fixed, was_set, means, row, varies, self.weighs_by_order)
+        estimate = np.ascontiguousarray(self.state.slots["line"])
+        expect_pending(state, estimate, self.believed, pending, self.weighs_by_order, self.most_expected)
         return state
 
     # -- answers -------------------------------------------------------------------------------------------------

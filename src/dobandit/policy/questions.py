@@ -110,7 +110,8 @@ def best(engine: Engine, now: Situation) -> Choice:
     """The allowed action that looks best without optimism, with the value that it seems to have; the first of
     equals."""
     values = engine.compare(now, optimistic=False)
-    return Choice(*max(values, key=lambda pair: -math.inf if math.isnan(pair[1]) else pair[1]))
+    action, value = max(values, key=lambda pair: -math.inf if math.isnan(pair[1]) else pair[1])
+    return Choice(action, math.nan if math.isnan(value) else value)
 
 
 def runner_up(engine: Engine, action: Action, now: Situation) -> tuple[Action, float] | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 GROUP = "dobandit.policies"
 _HOMES = {
     "causal-ucb": "causal_ucb.CausalUCB",
-    "causal-ts": "causal_ts.CausalTS",
+    "causal-ts": "causal_ucb.CausalTS",
     "blm-lr": "paper_policies.BLMLR",
     "bglm-ofu": "paper_policies.BGLMOFU",
     "ucb": "arms.UCB",

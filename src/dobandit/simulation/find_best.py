@@ -146,7 +146,7 @@ def _searches(runner: Runner, study: Study, label: str) -> Found:
     for run in range(study.replications):
         engine = unlearned.copy()
         for _, draws in runner.stretches([engine], run):
-            found = _rounds_until(engine, runner.world, draws, within)
+            found = rounds_until(engine, runner.world, draws, within)
             rounds[run] += len(draws.world) if found is None else found
             if found is not None:
                 finished[run] = True
@@ -156,7 +156,7 @@ def _searches(runner: Runner, study: Study, label: str) -> Found:
     return Found(rounds, finished, np.array(shortfall), within, unlearned.delta)
 
 
-def _rounds_until(engine: Engine, world: World, draws: Draws, within: float) -> int | None:
+def rounds_until(engine: Engine, world: World, draws: Draws, within: float) -> int | None:
     """Play rounds until no action can be better than the best by more than `within`; None: it still could be."""
     for t, (world_draws, policy_draws) in enumerate(zip(draws.world, draws.policy, strict=True)):
         now = Situation(policy_draws, world.context(world_draws))

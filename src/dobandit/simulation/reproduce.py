@@ -26,8 +26,7 @@ from dobandit.model.links import identity
 from dobandit.model.table_model import TableModel
 from dobandit.policy.arms import UCB, EpsilonGreedy
 from dobandit.policy.base import Policy
-from dobandit.policy.causal_ts import CausalTS
-from dobandit.policy.causal_ucb import CausalUCB
+from dobandit.policy.causal_ucb import CausalTS, CausalUCB
 from dobandit.policy.engine import Engine
 from dobandit.policy.paper_policies import BGLMOFU, BLMLR
 from dobandit.policy.problem import Problem
