@@ -20,6 +20,7 @@ the truly best action, the lower ones of the others) with delta / 2 together: an
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -119,20 +120,17 @@ class BestSetEngine(TwoCompete, CausalEngine):
     def __init__(self, problem: Problem, epsilon: float, delta: float) -> None:
         super().__init__(problem, partial(parts_of, scale=_C))
         self.epsilon, self.delta = epsilon, delta
-        self._set_to: dict[tuple[int, float], int] = {}  # rounds in which a variable was set to a value
+        self._set_to = Counter[tuple[int, float]]()  # rounds in which a variable was set to a value
 
     def copy(self) -> Self:
         twin = super().copy()
-        twin._set_to = dict(self._set_to)
+        twin._set_to = self._set_to.copy()
         return twin
 
     def update(self, rounds: Rounds, sizes: Sizes = None) -> None:
         for row, v in np.argwhere(rounds.was_set).tolist():
-            key = v, float(rounds.values[row, v])
-            self._set_to[key] = self._set_to.get(key, 0) + int(rounds.counts[row])
+            self._set_to[v, float(rounds.values[row, v])] += int(rounds.counts[row])
         super().update(rounds, sizes)
-
-    # -- choosing ------------------------------------------------------------------------------------------------
 
     def standing(self, now: Situation, best: Action | None = None) -> Standing:
         race = self._race(now, best)
@@ -156,15 +154,12 @@ class BestSetEngine(TwoCompete, CausalEngine):
     def _untried(self, actions: Sequence[Action], now: Situation) -> list[Action]:
         """Actions that set most of what hardly any round has set yet: that it was so by itself does not count, since
         what made it so may also move the target."""
-        under_way: dict[tuple[int, float], int] = {}
+        tried = self._set_to.copy()
         for one in now.pending:
-            for key in zip(one.action.ids, one.action.values, strict=True):
-                under_way[key] = under_way.get(key, 0) + one.size
+            for setting in zip(one.action.ids, one.action.values, strict=True):
+                tried[setting] += one.size
         news = [
-            sum(
-                self._set_to.get(key, 0) + under_way.get(key, 0) < HANDFUL
-                for key in zip(action.ids, action.values, strict=True)
-            )
+            sum(tried[setting] < HANDFUL for setting in zip(action.ids, action.values, strict=True))
             for action in actions
         ]
         most = max(news)
@@ -216,8 +211,6 @@ class BestSetEngine(TwoCompete, CausalEngine):
         rival, gain = int(np.argmax(upper)), np.zeros(len(actions))
         gain[[rival, best]] = 2.0, 1.0
         return Race(actions, best, rival, min(max(float(upper[rival]), 0.0), 1.0), gain)
-
-    # -- simulation ----------------------------------------------------------------------------------------------
 
     def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
         play_rounds(self, world, recorder, draws)  # the compiled rounds are those of the causal engine

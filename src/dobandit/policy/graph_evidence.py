@@ -123,8 +123,6 @@ class GraphEvidence:
         advice = _advice(name, extra, kind, bool(self._below[w] >> v & 1), w in self._controllable)
         return Finding(name, kind, extra, log10, rows, advice)
 
-    # -- what is looked at ----------------------------------------------------------------------------------------
-
     def _extras(self) -> dict[int, list[tuple[int, bool]]]:
         """By node: parents that can be set, then other variables that can be, then what is only seen, nearest first."""
         if self.problem.continuous:

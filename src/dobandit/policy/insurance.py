@@ -148,8 +148,6 @@ class SafeEngine(CausalEngine):
             self.own.plays[:], self.own.total[:] = own.plays[:, columns], own.total[:, columns]
             self.own.rounds[:] = own.rounds
 
-    # -- choosing ------------------------------------------------------------------------------------------------
-
     def choose(self, now: Situation) -> Choice:
         choice = super().choose(now)
         return choice._replace(note=OWN) if by_own_outcomes(self._own_now(now), now.draws[1]) else choice
@@ -171,8 +169,6 @@ class SafeEngine(CausalEngine):
         )
         under_way = sum(one.size for one in now.pending if one.action.ids)
         return self.own._replace(plays=plays, total=total, rounds=self.own.rounds + under_way)
-
-    # -- answers -------------------------------------------------------------------------------------------------
 
     def predict(self, action: Action, context: Array) -> Estimate:
         """The model's answer, corrected by the action's own outcomes; the interval is the model's, and lets it in."""

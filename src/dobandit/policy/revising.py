@@ -132,8 +132,6 @@ class RevisingEngine(ModelEngine):
         twin._evidence = None if self._evidence is None else self._evidence.copy()
         return twin
 
-    # -- learning ------------------------------------------------------------------------------------------------
-
     def _take(self, rounds: Rounds, sizes: Sizes) -> None:
         """Rounds in their order, or batches, up to each look."""
         ends = np.arange(1, len(rounds.counts) + 1) if sizes is None else np.cumsum(sizes)
@@ -187,8 +185,6 @@ class RevisingEngine(ModelEngine):
             for rounds, sizes in self._log.told():
                 self._relearn(rounds, sizes)
         return self._revises
-
-    # -- simulation ----------------------------------------------------------------------------------------------
 
     def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
         if self.searches and not world.model.is_linear:  # what is not listed is valued by a linear pass there
