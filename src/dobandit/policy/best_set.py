@@ -37,12 +37,12 @@ from dobandit.oracle.actions import Action
 from dobandit.oracle.difference_bound import advantage, pair_scratch
 from dobandit.oracle.interval_pass import bound_kept
 from dobandit.policy.answers import Gap
-from dobandit.policy.base import Policy, require_bool
+from dobandit.policy.base import require_bool
 from dobandit.policy.causal_engine import CausalEngine, parts_of
 from dobandit.policy.causal_ucb import GuaranteedEngine
 from dobandit.policy.engine import Array, Choice, Draws, Engine, Rounds, Situation, copied
 from dobandit.policy.influences import bearing_rows, contrast_variances, influences_of
-from dobandit.policy.lucb import Standing, TwoCompete, checked_answer
+from dobandit.policy.lucb import FindsAnswer, Standing, TwoCompete
 from dobandit.policy.own_outcomes import note_rounds, numbered, outcomes_of, own_outcomes, require_room
 from dobandit.policy.problem import Problem
 from dobandit.policy.questions import HANDFUL, gap_to_rivals, play_rounds
@@ -55,7 +55,7 @@ _LEAST_SPREAD = 0.02  # p (1 - p) of a cell that seems certain
 
 
 @dataclass(frozen=True)
-class BestSet(Policy):
+class BestSet(FindsAnswer):
     """Find an action that no allowed one is better than by more than epsilon, in as few rounds as can be; then play it.
 
     epsilon  how much the answer may fall short of the best, above 0 and below 1
@@ -75,21 +75,15 @@ class BestSet(Policy):
     name: ClassVar[str] = "best-set"
     links: ClassVar[str] = "auto"
 
-    epsilon: float = 0.05
-    delta: float = 0.05
     proof: bool = False
 
     def __post_init__(self) -> None:
-        checked_answer(self.epsilon, self.delta)
+        super().__post_init__()
         require_bool("proof", self.proof)
 
     @property
     def label(self) -> str:
         return f"BestSet ({self.epsilon:g}{', proof' if self.proof else ''})"
-
-    @property
-    def stop_within(self) -> float:
-        return float(self.epsilon)
 
     def engine(self, problem: Problem) -> Engine:
         if problem.continuous:

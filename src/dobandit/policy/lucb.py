@@ -26,15 +26,26 @@ from dobandit.policy.questions import gap_to_rivals
 from dobandit.texts import decimals, fixed
 
 
-def checked_answer(epsilon: object, delta: float) -> None:
-    """Refuse an epsilon that no answer can be wanted within."""
-    if positive("epsilon", epsilon) >= 1.0:
-        raise PolicyError(f"epsilon must be above 0 and below 1, but got {epsilon!r}. Try 0.05.")
-    checked_delta(delta)
+@dataclass(frozen=True)
+class FindsAnswer(Policy):
+    """A policy that looks for an action which falls short of the best by more than epsilon with probability delta at
+    most."""
+
+    epsilon: float = 0.05
+    delta: float = 0.05
+
+    def __post_init__(self) -> None:
+        if positive("epsilon", self.epsilon) >= 1.0:
+            raise PolicyError(f"epsilon must be above 0 and below 1, but got {self.epsilon!r}. Try 0.05.")
+        checked_delta(self.delta)
+
+    @property
+    def stop_within(self) -> float:
+        return float(self.epsilon)
 
 
 @dataclass(frozen=True)
-class LUCB(Policy):
+class LUCB(FindsAnswer):
     """Find an arm that none is better than by more than epsilon, by each arm's own outcomes alone; then play it.
 
     epsilon  how much the answer may fall short of the best, above 0 and below 1
@@ -55,21 +66,15 @@ class LUCB(Policy):
     name: ClassVar[str] = "lucb"
     any_graph: ClassVar[bool] = True
 
-    epsilon: float = 0.05
-    delta: float = 0.05
     prune: bool = False
 
     def __post_init__(self) -> None:
-        checked_answer(self.epsilon, self.delta)
+        super().__post_init__()
         require_bool("prune", self.prune)
 
     @property
     def label(self) -> str:
         return f"LUCB ({self.epsilon:g}{', pruned' if self.prune else ''})"
-
-    @property
-    def stop_within(self) -> float:
-        return float(self.epsilon)
 
     def engine(self, problem: Problem) -> Engine:
         return LUCBEngine(problem, float(self.epsilon), float(self.delta), self.prune)
