@@ -164,7 +164,7 @@ def in_batches(learner: Learner, world: World, rng: np.random.Generator, size: i
         under_way.append((do, [world.draw(rng, do, {}) for _ in range(size)]))
         if len(under_way) > late:
             do, rows = under_way.pop(0)
-            learner.take_batches(*as_batch(learner, do, rows))
+            learner.take(*as_batch(learner, do, rows))
             told += size
             yield told
 
@@ -186,7 +186,7 @@ def asked(experiment: dob.Experiment, world: World, rng: np.random.Generator, si
 
 def after_history(learner: Learner, world: World, rng: np.random.Generator) -> Iterator[int]:
     """400 rows in which nothing was set, summed up, and then live rounds."""
-    learner.take_batches(*as_batch(learner, {}, [world.draw(rng, {}, {}) for _ in range(400)]))
+    learner.take(*as_batch(learner, {}, [world.draw(rng, {}, {}) for _ in range(400)]))
     return one_by_one(learner, world, rng)
 
 

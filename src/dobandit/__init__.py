@@ -35,9 +35,9 @@ _HOME = {
     "Rules": "dobandit.oracle.rules",
     "possibly_optimal": "dobandit.oracle.possibly_optimal",
     "CausalUCB": "dobandit.policy.causal_ucb",
-    "CausalTS": "dobandit.policy.causal_ts",
-    "BLMLR": "dobandit.policy.blm_lr",
-    "BGLMOFU": "dobandit.policy.bglm_ofu",
+    "CausalTS": "dobandit.policy.causal_ucb",
+    "BLMLR": "dobandit.policy.paper_policies",
+    "BGLMOFU": "dobandit.policy.paper_policies",
     "UCB": "dobandit.policy.arms",
     "KLUCB": "dobandit.policy.arms",
     "BestSet": "dobandit.policy.best_set",
@@ -109,12 +109,12 @@ if TYPE_CHECKING:
     from dobandit.policy.arms import UCB as UCB
     from dobandit.policy.arms import EpsilonGreedy as EpsilonGreedy
     from dobandit.policy.best_set import BestSet as BestSet
-    from dobandit.policy.bglm_ofu import BGLMOFU as BGLMOFU
-    from dobandit.policy.blm_lr import BLMLR as BLMLR
-    from dobandit.policy.causal_ts import CausalTS as CausalTS
+    from dobandit.policy.causal_ucb import CausalTS as CausalTS
     from dobandit.policy.causal_ucb import CausalUCB as CausalUCB
     from dobandit.policy.learner import Learner as Learner
     from dobandit.policy.lucb import LUCB as LUCB
+    from dobandit.policy.paper_policies import BGLMOFU as BGLMOFU
+    from dobandit.policy.paper_policies import BLMLR as BLMLR
     from dobandit.policy.yardsticks import Fixed as Fixed
     from dobandit.policy.yardsticks import Oracle as Oracle
     from dobandit.policy.yardsticks import Random as Random

@@ -172,7 +172,7 @@ class PlainLog:
         multiple of the golden ratio."""
         rows = [self.whole(do, row) for row in rows]
         values = [[row.get(name) for name in self.problem.graph.nodes] for row in rows]
-        if not Learner(self.policy, self.problem).engine.weighs_by_order:
+        if not getattr(Learner(self.policy, self.problem).engine, "weighs_by_order", False):
             plain = [[int(value) if value in (0, 1) else value for value in row] for row in values]
             texts = [json.dumps(row, separators=(",", ":")) for row in plain]
             return [rows[i] for i in sorted(range(len(rows)), key=texts.__getitem__)]
@@ -287,16 +287,11 @@ def played(name, rounds=30, storage=None, **more):
 
 def rounds_learned(monkeypatch):
     """A list that gets, whenever some learner takes in told trials, how many these are."""
-    learned, take, take_batches = [], Learner.take, Learner.take_batches
+    learned, take = [], Learner.take
 
-    def counted_take(self, rounds, **words):
-        learned.append(len(rounds.values))
-        take(self, rounds, **words)
-
-    def counted_batches(self, rounds, sizes, **words):
-        learned.append(len(sizes))
-        take_batches(self, rounds, sizes, **words)
+    def counted_take(self, rounds, sizes=None, **words):
+        learned.append(len(rounds.values) if sizes is None else len(sizes))
+        take(self, rounds, sizes, **words)
 
     monkeypatch.setattr(Learner, "take", counted_take)
-    monkeypatch.setattr(Learner, "take_batches", counted_batches)
     return learned

@@ -29,11 +29,12 @@ class ThompsonArms(Policy):
 
 
 class ThompsonEngine(Engine):
+    draws = 1
+    rounds = 0
+
     def __init__(self, problem, prior):
         self.problem, self.prior = problem, prior
-        self.draws = 1
         self.seen = {}  # action: (rounds, sum of Y)
-        self.told = 0
         self.arms = {}  # by what can be set: the allowed actions
 
     def _arms(self, available):
@@ -50,35 +51,28 @@ class ThompsonEngine(Engine):
         return self.prior + total, self.prior + rounds - total
 
     def choose(self, now):
-        action, value = max(self.compared(now), key=lambda pair: pair[1])
+        action, value = max(self.compare(now), key=lambda pair: pair[1])
         return Choice(action, value)
 
-    def compared(self, now):
+    def compare(self, now, optimistic=True):
         arms = self._arms(now.available)
+        if not optimistic:
+            return [(arm, self.predict(arm, now.context).value) for arm in arms]
         levels = np.random.default_rng(int(now.draws[0] * 2**53)).random(len(arms))
         shapes = [self._beta(arm, now.pending) for arm in arms]
         return [(arm, float(betaincinv(a, b, u))) for arm, (a, b), u in zip(arms, shapes, levels, strict=True)]
-
-    def best(self, now):
-        means = {arm: self.predict(arm, now.context).value for arm in self._arms(now.available)}
-        action = max(means, key=means.get)
-        return Choice(action, means[action])
 
     def predict(self, action, context):
         a, b = self._beta(action)
         return Estimate(a / (a + b), *(float(betaincinv(a, b, end)) for end in (0.001, 0.999)))
 
-    def update(self, rounds):
+    def update(self, rounds, sizes=None):
         target = self.problem.graph.arrays.target
         for values, was_set, count in zip(*rounds, strict=True):
-            self.told += int(count)
+            self.rounds += int(count)
             if np.isnan(values[target]):
                 continue
             ids = np.flatnonzero(was_set).tolist()
             action = Action(tuple(ids), tuple(values[ids].tolist()))
             played, total = self.seen.get(action, (0, 0.0))
             self.seen[action] = played + int(count), total + int(count) * float(values[target])
-
-    @property
-    def rounds(self):
-        return self.told

@@ -94,7 +94,7 @@ def assert_sound(learner, action, budget):
         for part in [array[name] for name in array.dtype.names] if array.dtype.names else [array]:
             assert np.all(np.isfinite(part))
     if learner.keeps_model:
-        assert np.all(np.isfinite([value for _, value in learner.engine.compared(now(learner))]))
+        assert np.all(np.isfinite([value for _, value in learner.engine.compare(now(learner))]))
 
 
 def random_round(rng, graph, action, missing=0.0, never=()):

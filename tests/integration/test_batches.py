@@ -88,7 +88,7 @@ def test_a_batch_teaches_what_its_rows_teach_one_by_one(case):
         do_row = two.columns.do_row(trial.do)
         found = Counter(two.columns.encode(two.columns.observation_row(row, do_row)) for row in rows)
         texts, counts = sorted(found), np.array([found[text] for text in sorted(found)])
-        spreads = two.learner.engine.weighs_by_order
+        spreads = getattr(two.learner.engine, "weighs_by_order", False)
         for i in spread(counts) if spreads else np.arange(len(texts)).repeat(counts):
             two.record(trial.do, two.columns.decode(texts[i]), randomised=True)
         assert knowledge(one) == knowledge(two)

@@ -73,8 +73,8 @@ class LawlessEngine(ThompsonEngine):
     def choose(self, now):
         return Choice(Action((1, 2), (1.0, 1.0)), 1.0)
 
-    def best(self, now):
-        return Choice(Action((99,), (1.0,)), 1.0)
+    def compare(self, now, optimistic=True):
+        return [(Action((99,), (1.0,)), 1.0)]
 
 
 def test_a_policy_that_breaks_the_rules_is_stopped():

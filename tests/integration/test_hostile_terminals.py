@@ -181,9 +181,9 @@ class Hasty(ThompsonArms):
 
 class HastyEngine(ThompsonEngine):
     def choose(self, now):
-        return Choice(self.compared(now)[0][0], 0.25, proved=False)
+        return Choice(self.compare(now)[0][0], 0.25, proved=False)
 
-    def compared(self, now):
+    def compare(self, now, optimistic=True):
         return [(arm, 0.25 + 0.125 * (i > 0)) for i, arm in enumerate(self._arms(now.available))]
 
 

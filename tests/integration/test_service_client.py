@@ -27,7 +27,7 @@ from dobandit.errors import (
     ServiceError,
     StorageError,
 )
-from dobandit.policy.engine import Guaranteed
+from dobandit.policy.answers import Guaranteed
 from dobandit.storage import MemoryStorage
 from helpers import forked, killed_service
 from helpers.serving import served

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import transcription as tr
 from dobandit import BGLMOFU, BLMLR, BinaryGLM, CausalGraph, Fixed, Oracle, paper
 from dobandit.estimation.belief import cells_of
+from dobandit.policy.beliefs import target_interval
 from dobandit.policy.engine import Rounds, one_round
-from dobandit.policy.intervals import target_interval
 from helpers.under_way import LINEAR, NAN, arrays_of, assert_same_bits, every_policy, rounds_of, seeds, started
 from helpers.worlds import graphs, relaxed
 

@@ -16,11 +16,12 @@ from dobandit.estimation.belief import cells_of
 from dobandit.estimation.kept_intervals import look_again
 from dobandit.oracle.difference_bound import advantage, pair_scratch
 from dobandit.oracle.interval_pass import bound_actions
-from dobandit.policy.engine import Draws, Engine, Pending, Rounds, Situation, copied, no_context
+from dobandit.policy.best_set import tighten
+from dobandit.policy.engine import Draws, Pending, Rounds, Situation, copied, no_context
 from dobandit.policy.problem import problem_of
-from dobandit.policy.proved_best_set import tighten
+from dobandit.policy.questions import best
 from dobandit.policy.world import World
-from dobandit.simulation.find_best import Found
+from dobandit.simulation.find_best import Found, rounds_until
 from helpers.worlds import THOROUGH
 
 BestSet = partial(dob.BestSet, proof=True)
@@ -119,7 +120,7 @@ def test_what_is_kept_depends_on_the_rows_and_their_order_alone():
     for t in range(300):
         one.update(Rounds(values[t : t + 1], was_set[t : t + 1], np.ones(1, dtype=np.int64)))
         if t == 150:
-            one.choose(now._replace(pending=(Pending(one.best(now).action, no_context(3), 7),)))
+            one.choose(now._replace(pending=(Pending(best(one, now).action, no_context(3), 7),)))
             one, twin = one.copy(), one
     for left, right in ((one, other), (twin, half)):
         np.testing.assert_array_equal(left.state.cells, right.state.cells)
@@ -127,7 +128,7 @@ def test_what_is_kept_depends_on_the_rows_and_their_order_alone():
         for action in (actions.row(i) for i in range(len(actions.ids))):  # own outcomes count in every gap
             assert left.gap(action, now) == right.gap(action, now)
         assert left.rounds == right.rounds
-    assert twin.gap(twin.best(now).action, now) != one.gap(one.best(now).action, now)
+    assert twin.gap(best(twin, now).action, now) != one.gap(best(one, now).action, now)
 
 
 @pytest.mark.parametrize(
@@ -160,18 +161,18 @@ def test_kept_intervals_are_those_of_the_last_look(links, share, nodes):
 @pytest.mark.parametrize(
     "policy", [BestSet(epsilon=0.3, delta=0.2), LUCB(epsilon=0.3, delta=0.2)], ids=lambda p: p.name
 )
-def test_searches_are_those_of_the_plain_loop(policy):
+def test_a_search_ends_with_the_answer(policy):
     problem = policy.start(SMALL.graph, 1, levers={"A": (0, 1)}).problem
     rng, world = np.random.default_rng(3), World(SMALL, problem.graph)
     draws = Draws(rng.random((800, 3)), rng.random((800, 3)))
     one, other = policy.engine(problem), policy.engine(problem)
-    found = one.search(world, draws, 0.3)
-    assert found == Engine.search(other, world, draws, 0.3)
+    found = rounds_until(one, world, draws, 0.3)
+    assert found == rounds_until(other, world, draws, 0.3)
     assert found is not None
     now = Situation(draws.policy[found], no_context(3))
-    assert one.choose(now).action == one.best(now).action == other.best(now).action
-    assert one.gap(one.best(now).action, now).gap <= 0.3
-    assert "answer" in one.reason(one.best(now).action, now)
+    assert one.choose(now).action == best(one, now).action == best(other, now).action
+    assert one.gap(best(one, now).action, now).gap <= 0.3
+    assert "answer" in one.reason(now)
 
 
 def test_runs_and_their_table():

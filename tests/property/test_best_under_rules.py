@@ -65,7 +65,7 @@ def assert_best(case, game, learner, available=None, tolerance=1e-8):
     sets = game.maximal(game.relevant(), available)
     values = values_by_transcription(case, game, engine, sets)
     slack = tolerance * max(1.0, abs(max(values)))
-    compared = {frozenset(a.named(game.graph)): value for a, value in engine.compared(now(learner, available))}
+    compared = {frozenset(a.named(game.graph)): value for a, value in engine.compare(now(learner, available))}
     for S, value in zip(sets, values, strict=True):
         assert index_of(learner, S) == pytest.approx(value, abs=slack)
         assert compared.get(S, value) == pytest.approx(value, abs=slack)
@@ -226,7 +226,7 @@ def test_smaller_sets_are_arms_where_no_larger_one_can_be_played(case, effects):
     for available in (["X2", "X3"], ["X2"], None):
         assert again.propose(available=available) == learner.propose(available=available)
     if case.name == "UCB":
-        compared = learner.engine.compared(now(learner, ["X2", "X3"]))
+        compared = learner.engine.compare(now(learner, ["X2", "X3"]))
         assert [set(action.named(game.graph)) for action, _ in compared] == sorted(wanted, key=len)
         for action, value in compared:
             plays = sum(set(do) == set(action.named(game.graph)) for do, _ in rows)

@@ -67,7 +67,7 @@ def test_a_linear_choice_is_the_best_action_of_drawn_weights(model):
         choice = learner.engine.choose(now)
         assert set(choice.action.named(graph)) == set(max(values, key=values.get))
         assert choice.value == pytest.approx(max(values.values()), abs=1e-6)
-        for action, value in learner.engine.compared(now):
+        for action, value in learner.engine.compare(now):
             assert value == pytest.approx(values[tuple(action.named(graph))], abs=1e-6)
 
 
@@ -79,10 +79,10 @@ def test_draws_are_spread_as_the_bonus_of_causal_ucb_says(links):
     model = CURVED if links == "logistic" else paper.G5
     learner = told(CausalTS(), model, 2, rounds=1500, links=links)
     engine, rng = learner.engine, np.random.default_rng(2)
-    rows = [dict(engine.compared(situation(learner, rng))) for _ in range(600)]
+    rows = [dict(engine.compare(situation(learner, rng))) for _ in range(600)]
     bonus = CausalUCB().start(model.graph, 2, links=links)
     bonus.engine.state = engine.state
-    index = dict(bonus.engine.compared(situation(bonus, rng)))
+    index = dict(bonus.engine.compare(situation(bonus, rng)))
     for action in rows[0]:
         drawn = np.array([row[action] for row in rows])
         value = engine.predict(action, no_context(len(learner.graph))).value

@@ -37,11 +37,11 @@ def learned(policy, seed, levers):
 @pytest.mark.parametrize("name", POLICIES)
 def test_an_action_has_the_same_numbers_in_a_list_of_any_length(name, seed):
     engine, now = learned(POLICIES[name], seed, levers=name != "per pattern" and seed == 1)
-    whole, graph = dict(engine.compared(now)), engine.problem.graph
+    whole, graph = dict(engine.compare(now)), engine.problem.graph
     ids = tuple(map(graph.index, graph.controllable))
     lengths = {len(whole)}
     for count in range(2, len(ids)):
-        some = dict(engine.compared(now._replace(available=ids[:count])))
+        some = dict(engine.compare(now._replace(available=ids[:count])))
         lengths.add(len(some))
         assert some == {action: whole[action] for action in some}
     assert len({columns_for(length, 1) for length in lengths}) > 3

@@ -15,6 +15,7 @@ from dobandit.errors import PolicyError
 from dobandit.oracle.actions import NOTHING, Action
 from dobandit.policy.engine import Pending, Rounds, Situation, no_context
 from dobandit.policy.insurance import OFF, SPREAD, by_own_outcomes, deviation
+from dobandit.policy.questions import best
 from dobandit.policy.registry import policy_from_spec, policy_to_spec
 from dobandit.policy.world import World
 
@@ -73,7 +74,7 @@ def test_own_outcomes_correct_what_the_model_says():
     even = engine.predict(a, context).value
     told(engine, a, 1.0, 400)
     assert engine.predict(a, context).value > even + 0.2
-    assert engine.best(Situation(np.ones(3), context)).action == a
+    assert best(engine, Situation(np.ones(3), context)).action == a
     estimate = engine.predict(a, context)
     assert estimate.low <= estimate.value <= estimate.high
 
@@ -84,9 +85,9 @@ def test_what_is_under_way_is_no_reason_to_doubt_the_model():
     for action in (NOTHING, a):
         told(engine, action, 1.0, 30)
     pending = now._replace(pending=(Pending(a, now.context, 500),))
-    before, after = (dict(engine.compared(each))[a] for each in (now, pending))
+    before, after = (dict(engine.compare(each))[a] for each in (now, pending))
     assert after <= before + 1e-9
-    index = dict(engine.compared(now._replace(available=(GRAPH.index("A"),))))
+    index = dict(engine.compare(now._replace(available=(GRAPH.index("A"),))))
     assert set(index) == {NOTHING, a}
     assert index[a] == pytest.approx(before, abs=1e-12)
 

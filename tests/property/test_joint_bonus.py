@@ -115,13 +115,13 @@ def test_the_index_with_context_is_the_definition(seed, context):
     graph = CausalGraph(edges, "Y", controllable=["X2", "X3"], context=context)
     engine, now = told(rng, graph, 1)
     assert members_of(engine.state)[graph.index("Y"), OWN_LINES]
-    for action, index in engine.compared(now):
+    for action, index in engine.compare(now):
         assert index == pytest.approx(defined_index(engine, action), rel=1e-9)
     for value in (0.0, 1.0):
         known = now.context.copy()
         known[[graph.index(name) for name in context]] = value
         held = [graph.index(name) for name in context]
-        for action, index in engine.compared(now._replace(context=known)):
+        for action, index in engine.compare(now._replace(context=known)):
             both = Action((*held, *action.ids), (*[value] * len(held), *action.values))
             assert index == pytest.approx(defined_index(engine, both), rel=1e-9)
 
@@ -131,7 +131,7 @@ def test_the_index_is_the_definition(seed):
     rng = np.random.default_rng(seed)
     graph = random_graph(rng, 4, tree=seed % 2 == 0)
     engine, now = told(rng, graph, 2)
-    for action, index in list(engine.compared(now))[::3]:
+    for action, index in list(engine.compare(now))[::3]:
         assert index == pytest.approx(defined_index(engine, action), rel=1e-9)
 
 

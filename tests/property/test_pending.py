@@ -316,7 +316,7 @@ def test_a_choice_with_pending_sets_is_the_best_under_the_expected_regions(name,
     assert choice.value == pytest.approx(max(values), rel=1e-7, abs=1e-7)
     slack = 1e-7 * max(1.0, abs(max(values)))
     assert values[relevant.index(graph.nodes[choice.action.ids[0] - 1])] >= max(values) - slack
-    compared = dict(fresh.compared(now(graph, pending)))
+    compared = dict(fresh.compare(now(graph, pending)))
     for n, value in zip(relevant, values, strict=True):
         action = setting([graph.index(n)])
         assert index_of(fresh, action, now(graph, pending)) == pytest.approx(value, rel=1e-7, abs=1e-7)
@@ -346,7 +346,7 @@ def test_rounds_under_way_count_as_time():
     for y in (1, 0, 0, 1):
         learner.update({"X2": 1}, {"Y": y})
     other = [[graph.index("X3")]] * 9
-    index = dict(engine.compared(now(graph, other)))[setting([graph.index("X2")])]
+    index = dict(engine.compare(now(graph, other)))[setting([graph.index("X2")])]
     assert index == pytest.approx(0.5 + np.sqrt(np.log(4 + 9 + 1) / 4))
 
 

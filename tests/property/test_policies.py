@@ -188,7 +188,7 @@ def test_the_largest_index_compared_is_that_of_the_choice(case, effects, graph, 
     draw = data.draw(st.sampled_from([0.0, 0.4, 0.999]))
     some = data.draw(st.sampled_from([None, graph.controllable[:-1]]))
     situation = now(learner, draws=(draw, 0.95, 0.0), available=learner.available(some))
-    compared = learner.engine.compared(situation)
+    compared = learner.engine.compare(situation)
     choice = learner.engine.choose(situation)
     if case.name == "BLMOFU lambda-min" and not compared:
         assert choice.action.ids == ()  # still initialising
@@ -207,5 +207,5 @@ def test_the_largest_index_compared_is_that_of_the_choice(case, effects, graph, 
 @pytest.mark.parametrize("case", [c for c in CASES if c not in COMPARING], ids=lambda case: case.name)
 def test_policies_that_compare_nothing_say_so(case):
     learner = case.start(paper.G4.graph, 2)
-    assert list(learner.engine.compared(now(learner))) == []
+    assert list(learner.engine.compare(now(learner))) == []
     assert np.isnan(learner.engine.choose(now(learner)).value)

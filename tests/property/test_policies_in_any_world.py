@@ -139,7 +139,7 @@ def test_blm_lr_in_a_context_is_the_recursion_where_known_means_are_what_they_ar
     for _ in range(3):
         context = {name: int(rng.integers(2)) for name in graph.context}
         truth = {tuple(do.items()): optimistic({**context, **do}) for do in choices}
-        found = {tuple(a.named(graph).items()): v for a, v in learner.engine.compared(now(learner, context))}
+        found = {tuple(a.named(graph).items()): v for a, v in learner.engine.compare(now(learner, context))}
         assert found.keys() == truth.keys()
         for key, value in found.items():
             assert value == pytest.approx(truth[key], rel=1e-8, abs=1e-8)

@@ -108,7 +108,7 @@ def breaking(**methods):
 
 
 def counting_asks(self, now):
-    self.told += 1
+    self.rounds += 1
     return ThompsonEngine.choose(self, now)
 
 
@@ -116,15 +116,15 @@ def its_own_dice(self, now):
     return Choice(min(self._arms(now.available)) if random.random() < 0.5 else max(self._arms(now.available)), math.nan)
 
 
-def one_row_at_most(self, rounds):
+def one_row_at_most(self, rounds, sizes=None):
     ThompsonEngine.update(self, Rounds(*(part[:1] for part in rounds)))
 
 
-def without_counts(self, rounds):
+def without_counts(self, rounds, sizes=None):
     ThompsonEngine.update(self, rounds._replace(counts=np.ones_like(rounds.counts)))
 
 
-def fearing_the_unseen(self, rounds):
+def fearing_the_unseen(self, rounds, sizes=None):
     assert not np.isnan(rounds.values).any(), "some value is NaN"
     ThompsonEngine.update(self, rounds)
 
@@ -142,7 +142,7 @@ BROKEN = {
     "choose throws dice": ("questions_are_repeatable", {"choose": its_own_dice}, "asked twice|after many questions"),
     "sets what cannot be set now": (
         "what_it_chooses_is_allowed",
-        {"best": lambda self, now: Choice(self._arms(None)[0], 0.0)},
+        {"compare": lambda self, now, optimistic=True: [(self._arms(None)[0], 0.0)]},
         "can be set now",
     ),
     "sets everything": (
@@ -157,7 +157,7 @@ BROKEN = {
     ),
     "hides the chosen": (
         "what_it_compares",
-        {"choose": lambda self, now: Choice(ThompsonEngine.compared(self, now)[0][0], 2.0)},
+        {"choose": lambda self, now: Choice(ThompsonEngine.compare(self, now)[0][0], 2.0)},
         "but",
     ),
     "predicts beyond 1": ("predictions_lie", {"predict": lambda self, *_: Estimate(1.2, 1.1, 1.3)}, "within"),
@@ -167,7 +167,11 @@ BROKEN = {
     "counts rows": ("rounds_are_counted", {"update": without_counts}, "happened 5 times"),
     "shares its memory": ("a_copy_learns", {"copy": copy.copy}, "without a copy"),
     "fears NaN": ("values_that_were_not_seen", {"update": fearing_the_unseen}, "some value is NaN"),
-    "runs otherwise": ("a_simulated_run", {"run": playing_the_last}, "same random numbers"),
+    "runs otherwise": (
+        "a_simulated_run",
+        {"run": playing_the_last, "actions": lambda self: None},
+        "same random numbers",
+    ),
 }
 
 

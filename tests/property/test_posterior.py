@@ -15,6 +15,7 @@ from dobandit.oracle.frontier import frontier_of
 from dobandit.oracle.interval_pass import fill_intervals, interval_pass
 from dobandit.policy.engine import NOTHING, Action, Rounds, Situation, no_context
 from dobandit.policy.posterior import Posterior
+from dobandit.policy.questions import best, gap
 
 GRAPH = dob.CausalGraph([("A", "M"), ("B", "M"), ("M", "Y"), ("B", "Y")], target="Y")
 CHOICES = [NOTHING, *(Action((v,), (1.0,)) for v in (1, 2, 3))]
@@ -92,7 +93,7 @@ def test_the_gap_is_what_another_action_can_be_ahead_by_its_ends_or_in_one_pass(
             if j != i
         ]
         assert engine.guaranteed(action, now).gap == pytest.approx(max(*ahead, 0.0), abs=1e-9)
-    assert learner.gap() == engine.gap(engine.best(now).action, now).gap
+    assert learner.gap() == gap(engine, best(engine, now).action, now).gap
 
 
 def told_while_it_chooses(learner, rounds):
@@ -127,8 +128,8 @@ def test_within_the_leeway_a_guarantee_chooses_as_without_one(leeway):
     for now, choice, bounds, told in told_while_it_chooses(learner, 50):
         reach = bounds.high + leeway * (bounds.high - bounds.low)
         allowed = {bounds.actions.row(i) for i in np.flatnonzero(reach >= bounds.high.max() - 1e-9)}
-        indices = dict(free.engine.compared(now))
-        assert dict(learner.engine.compared(now)) == pytest.approx({action: indices[action] for action in allowed})
+        indices = dict(free.engine.compare(now))
+        assert dict(learner.engine.compare(now)) == pytest.approx({action: indices[action] for action in allowed})
         assert choice.value == pytest.approx(max(indices[action] for action in allowed), abs=1e-9)
         assert indices[choice.action] == pytest.approx(choice.value, abs=1e-9)
         kept_back += choice.value < max(indices.values()) - 1e-9

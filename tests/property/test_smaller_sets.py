@@ -59,7 +59,7 @@ def test_no_variable_but_the_target_is_expected_to_be_more_than_1_where_sets_may
     """Then leaving a variable to itself is never worth more than setting it, and the largest set is as good as any."""
     learner = dob.BLMLR().start(GRAPH, budget=2, horizon=2000, smaller=True)
     engine = learner.engine
-    compared = engine.compared(Situation(np.zeros(engine.draws), learner.context(None)))
+    compared = engine.compare(Situation(np.zeros(engine.draws), learner.context(None)))
     values = {tuple(action.named(learner.graph)): value for action, value in compared}
     assert values["a", "b"] == pytest.approx(values[()], rel=1e-12)
     assert engine.evaluator.plan.means[1:-1].max() <= 1.0

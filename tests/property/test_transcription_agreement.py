@@ -32,7 +32,7 @@ def same_choices(model, learner, reference, rounds, seed=0, every=None):
         theirs = reference.propose(u)
         ours = tuple(learner.propose(u))
         if every and t % every == 0 and theirs:
-            found = learner.engine.compared(Situation(u, no_context(len(learner.graph))))
+            found = learner.engine.compare(Situation(u, no_context(len(learner.graph))))
             assert [tuple(action.named(graph)) for action, _ in found] == reference.sets
             values = [value for _, value in found]
             np.testing.assert_allclose(values, reference.values(), rtol=1e-8, atol=1e-8, err_msg=f"round {t}")

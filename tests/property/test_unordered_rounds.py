@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import dobandit as dob
 from dobandit.policy.engine import Action, Rounds, Situation, no_context
 from dobandit.policy.graph_evidence import GraphEvidence
+from dobandit.policy.questions import best
 from dobandit.policy.unordered import spread
 from helpers.worlds import relaxed
 
@@ -78,10 +79,10 @@ def test_a_batch_teaches_what_its_rows_teach_one_by_one_to_the_last_bit(name):
         now = Situation(rng.random(summed.draws), no_context(len(GRAPH)))
         choice = summed.choose(now)
         assert choice == single.choose(now)
-        assert summed.best(now) == single.best(now)
-        assert summed.compared(now) == single.compared(now)
+        assert best(summed, now) == best(single, now)
+        assert summed.compare(now) == single.compare(now)
         rounds = batch(rng, choice.action)
-        summed.update_unordered(rounds)
+        summed.update(rounds, np.array([len(rounds.counts)]))
         for row in one_by_one(rounds, name.startswith("causal")):
             single.update(row)
         assert summed.predict(choice.action, now.context).value == single.predict(choice.action, now.context).value
@@ -104,10 +105,10 @@ def test_batches_told_together_teach_what_they_teach_one_after_another_to_the_la
     for one in told:
         y, b = (GRAPH.index(name) for name in "yb")
         one.values[:, y] = np.where(rng.random(len(one.counts)) < 0.8, one.values[:, b], one.values[:, y])
-        apart.update_unordered(one)
+        apart.update(one, np.array([len(one.counts)]))
     for part in (told[:17], told[17:18], told[18:]):
-        parted.update_batches(*joined(part))
-    together.update_batches(*joined(told))
+        parted.update(*joined(part))
+    together.update(*joined(told))
     for engine in (apart, parted):
         for (path, one), (_, other) in zip(parts(together.state), parts(engine.state), strict=True):
             assert one.tobytes() == other.tobytes(), path
@@ -159,7 +160,7 @@ def test_a_batch_of_thousands_is_believed_as_it_is(links):
         values[:, [0, *ids]], values[1, 3] = 1.0, 1.0
         was_set = np.zeros((2, 4), dtype=bool)
         was_set[:, 1:3] = True
-        engine.update_unordered(Rounds(values, was_set, np.array([1000 - ones, ones])))
+        engine.update(Rounds(values, was_set, np.array([1000 - ones, ones])), np.array([2]))
     for ids, ones in seen.items():
         fixed = no_context(3)
         fixed[1:3] = [float(v in ids) for v in (1, 2)]

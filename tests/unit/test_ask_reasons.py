@@ -32,5 +32,5 @@ def test_a_note_promises_no_probability_above_one():
 def test_what_an_index_adds_is_only_explained_where_its_engine_says_why():
     explained = SimpleNamespace(keeps_model=False, label="UCB", engine=SimpleNamespace(bonus_words="for luck"))
     assert reason_for(Choice(NOTHING, 0.5), 0.4, "y", explained) == "largest index: mean 0.400 + 0.100 for luck"
-    plain = SimpleNamespace(keeps_model=False, label="Soft", engine=SimpleNamespace(bonus_words=""))
+    plain = SimpleNamespace(keeps_model=False, label="Soft", engine=SimpleNamespace())
     assert reason_for(Choice(NOTHING, 0.3), 0.4, "y", plain) == "its index is 0.300, with a mean of y of 0.400 so far"

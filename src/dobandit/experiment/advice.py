@@ -13,8 +13,8 @@ from dobandit.experiment import plain_work
 from dobandit.experiment.answers import observed_of
 from dobandit.experiment.diagnosis.nodes import AGREES
 from dobandit.experiment.reasons import CONTRADICTED, FITS, NOTHING_YET, UNKNOWN, is_reached, sentence_of
-from dobandit.policy.answers import Worth
-from dobandit.policy.engine import Guaranteed, Interval, Rounds
+from dobandit.policy.answers import Guaranteed, Worth
+from dobandit.policy.engine import Interval, Rounds
 from dobandit.texts import counted, decimals, fixed
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from dobandit.experiment.plain_work import asking
 from dobandit.experiment.reasons import gap_words, is_reached, reason_for, with_doubts
 from dobandit.experiment.state import LogState
 from dobandit.oracle.actions import NOTHING
+from dobandit.policy.questions import Stops
 from dobandit.rows.columns import Row
 from dobandit.rows.stored_trial import ASKED, StoredTrial
 from dobandit.rows.table_columns import MOST_ROUNDS
@@ -154,7 +155,8 @@ def _new(state: LogState, number: int, under_way: list[Pending], ask: Ask) -> St
         action, value = learner.problem.checked(choice.action, learner.label), choice.value
         predicted, low, high = known.predict(action, context)
         usual = reason_for(choice, predicted, learner.graph.target, learner)
-        why = with_doubts(learner.engine.reason(action, situation) or usual, known.doubts)
+        why = learner.engine.reason(situation) if isinstance(learner.engine, Stops) else usual
+        why = with_doubts(why, known.doubts)
     if within is not None and reached and untried is None:
         why = f"{why}; may stop{_UNLESS}: {gap_words(within, learner.engine.delta)}"
     do: Row = [None] * len(state.columns.names)

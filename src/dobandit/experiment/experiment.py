@@ -363,7 +363,7 @@ class Experiment(LogTables):
     def interval_words(self) -> str:
         """What the intervals of values promise: that they hold at every round one looks, or at this round only."""
         with self._state.asking:
-            return self._state.learner.learner.engine.interval_words
+            return self._state.learner.learner.interval_words
 
     @property
     def delta(self) -> float:

@@ -16,6 +16,7 @@ from dobandit.experiment.plain_work import explaining
 from dobandit.experiment.replayed_learner import ReplayedLearner
 from dobandit.oracle.actions import Action
 from dobandit.policy.engine import Array, Interval, Pending
+from dobandit.policy.questions import Believes, runner_up
 from dobandit.rows.stored_trial import ASKED, StoredTrial
 from dobandit.texts import setting_words
 
@@ -152,10 +153,10 @@ def _shares(then: ReplayedLearner, action: Action, context: Array, whole: float)
 
 
 def _paths(then: ReplayedLearner, action: Action, context: Array, predicted: float) -> tuple[list[Path], float | None]:
-    beliefs = then.learner.engine.beliefs()
-    if beliefs is None or not then.learner.problem.is_linear or then.learner.engine.revisions:
+    engine = then.learner.engine
+    if not isinstance(engine, Believes) or not then.learner.problem.is_linear or engine.revisions:
         return [], None
-    graph, theta, fixed = then.learner.graph, beliefs.theta, action.over(context)
+    graph, theta, fixed = then.learner.graph, engine.beliefs().theta, action.over(context)
     found, _ = top_paths(graph, np.abs(theta), fixed, _PATHS)
     paths = [path._replace(contribution=path_product(graph, theta, path, fixed)) for path in found]
     rest = predicted - sum(path.contribution for path in paths)
@@ -169,5 +170,5 @@ def _runner_up(
     if trial.control:
         return None
     available = then.columns.listed(trial.available) if trial.available else None
-    found = then.learner.engine.runner_up(action, then.situation(trial.number, available, pending, context))
+    found = runner_up(then.learner.engine, action, then.situation(trial.number, available, pending, context))
     return None if found is None else RunnerUp(found[0].named(then.learner.graph), found[1])

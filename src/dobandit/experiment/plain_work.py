@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from dobandit.compile_mode import work
+from dobandit.policy.questions import Believes, listed_actions
 
 if TYPE_CHECKING:
     from dobandit.policy.engine import Engine
@@ -44,9 +45,9 @@ def explaining(engine: Engine) -> AbstractContextManager[None]:
 
 def _scored(engine: Engine) -> float:
     """Actions times states of the frontier, or nodes where there is none; infinite where actions are searched for."""
-    actions, keeps_model = engine.actions(), engine.beliefs() is not None
+    actions = listed_actions(engine)
     if actions is None:
-        return math.inf if keeps_model else 0.0
+        return math.inf if isinstance(engine, Believes) else 0.0
     evaluator = getattr(engine, "evaluator", None)
     states = len(getattr(getattr(evaluator, "plan", None), "states", engine.problem.graph))
     return float(len(actions.ids) * states)

@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dobandit.policy.engine import Choice, percent
+from dobandit.policy.answers import percent
+from dobandit.policy.engine import Choice
+from dobandit.policy.questions import AddsBonus
 from dobandit.rows.stored_trial import ABANDONED, FAILED
 from dobandit.texts import action_words, counted, decimals, fixed, in_a_sentence, with_interval
 
@@ -158,7 +160,7 @@ def reason_for(choice: Choice, predicted: float, target: str, learner: Learner) 
         return f"{choice.note}: {target} may be {index} by these"
     if not learner.keeps_model and choice.value == predicted:
         return f"largest mean of {target} so far: {mean}"
-    if not learner.keeps_model and learner.engine.bonus_words:
+    if not learner.keeps_model and isinstance(learner.engine, AddsBonus):
         return f"largest index: mean {mean} + {fixed(bonus, places)} {learner.engine.bonus_words}"
     if not learner.keeps_model:
         return f"its index is {fixed(choice.value, places)}, with a mean of {target} of {mean} so far"

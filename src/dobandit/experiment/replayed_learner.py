@@ -18,6 +18,7 @@ from dobandit.oracle.actions import Action
 from dobandit.policy.base import round_draws
 from dobandit.policy.engine import UNIFORMS, Array, Estimate, Pending, Rounds, Situation, no_context
 from dobandit.policy.graph_evidence import GraphEvidence
+from dobandit.policy.questions import Believes, KeepsOutcomes, best, gap
 from dobandit.rows.columns import Columns, split_batch
 from dobandit.rows.stored_trial import OWN, TOLD, ClosedTrial, StoredTrial
 from dobandit.storage.contract import Storage
@@ -39,7 +40,7 @@ class ReplayedLearner(Accumulator):
         self.learner = definition.learner.copy()
         self.seed, self.control = definition.seed, definition.control
         self._checkpoints = checkpoints
-        unwatched = self.learner.keeps_model and not self.learner.engine.watches_graph
+        unwatched = isinstance(self.learner.engine, Believes) and not self.learner.engine.watches_graph
         self._evidence = GraphEvidence(self.learner.problem) if unwatched else None  # else the engine counts
         self._doubts: tuple[str, ...] | None = ()  # None: to be worked out anew
         self._was_set: set[tuple[int, float]] = set()  # levers, and what some round has set them to
@@ -67,15 +68,12 @@ class ReplayedLearner(Accumulator):
     def _take(self, closed: Sequence[ClosedTrial]) -> None:
         # A trial of many rows is a batch whose rows have no order; all others are rounds in the order of the log.
         told = [trial for trial in closed if trial.state == TOLD]
-        apart = self.learner.engine.keeps_outcomes
+        apart = isinstance(self.learner.engine, KeepsOutcomes)
         groups = groupby(told, lambda trial: (trial.counts is not None, apart and trial.source not in OWN))
         parts = [(*kind, *batches_of(list(part), self.columns)) for kind, part in groups]
         for summed, history, rounds, sizes in parts:  # all can be read, or nothing is taken in
             with learning(self.learner.engine, len(rounds.counts)):
-                if summed:
-                    self.learner.take_batches(rounds, sizes, history=history)
-                else:
-                    self.learner.take(rounds, history=history)
+                self.learner.take(rounds, sizes if summed else None, history=history)
                 if self._evidence is not None:
                     self._evidence.update(rounds)
             self._doubts = None
@@ -88,8 +86,8 @@ class ReplayedLearner(Accumulator):
         """What the rounds say against the graph, briefly."""
         if self._doubts is None:
             with learning(self.learner.engine, 1):
-                found = self.learner.engine.findings() if self._evidence is None else self._evidence.findings()
-            known = {finding.short: None for finding in self.learner.engine.revisions}
+                found = self.learner.findings() if self._evidence is None else self._evidence.findings()
+            known = {finding.short: None for finding in self.learner.revisions}
             every = dict.fromkeys([*known, *(finding.short for finding in found)])
             self._doubts = tuple(f"{one}{RECKONED}" if one in known else one for one in every)
         return self._doubts
@@ -121,7 +119,7 @@ class ReplayedLearner(Accumulator):
         """By how much any allowed action may be better than the recommended one at most."""
         engine = self.learner.engine
         now = Situation(np.zeros(engine.draws), context, self.learner.available(available))
-        return engine.gap(engine.best(now).action, now).gap
+        return gap(engine, best(engine, now).action, now).gap
 
     def untried(self, available: Sequence[str] | None, pending: Sequence[Pending]) -> Action | None:
         """The first allowed action that sets one lever, with a path to the target, to what no round has set it to;

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dobandit.policy.engine import Guaranteed, Interval
+from dobandit.policy.engine import Array, Interval
 
 NEXT_TO_NOTHING = 0.02  # an effect on E[target] that is not worth mentioning
+
+
+def percent(delta: float) -> str:
+    """How sure one is of what fails with probability delta: "95%"."""
+    return f"{100.0 * (1.0 - delta):.10g}%"
 
 
 class WeightEstimate(NamedTuple):
@@ -70,6 +75,52 @@ class Observed(NamedTuple):
     rounds: int
     interval: Interval
     level: float = 0.95
+
+
+class Contrast(NamedTuple):
+    """By how much each of some actions is ahead of one, a row each: the estimate and the ends of its interval.
+
+    half  how far the interval would reach if it were not widened where only a handful of rows bear on it
+    """
+
+    value: Array
+    low: Array
+    high: Array
+    half: Array
+
+
+class Guaranteed(NamedTuple):
+    """What is proved, with probability 1 - delta, at every round one looks, for all actions together: true as far as
+    the graph is, whatever the effects look like.
+
+    interval  of E[target] of the action
+    nothing   of E[target] of doing nothing; None where nothing is known of that
+    uplift    of the difference of the two; None where `nothing` is
+    gap       no other allowed action is better by more than this; None where they are too many to look at
+    """
+
+    interval: Interval
+    nothing: Interval | None
+    uplift: Interval | None
+    gap: float | None
+
+
+class Gap(NamedTuple):
+    """No other action that can be chosen is better by more than `gap`, with 95%, at every look.
+
+    more  about how many rounds are still needed until it is as small as it is to be, if they go on as so far; None
+          where that cannot be told, or no limit was given
+    """
+
+    gap: float
+    more: int | None = None
+
+
+class Chance(NamedTuple):
+    """How likely an action is to be the best, by what is known, and how far it falls short of the best on average."""
+
+    best: float
+    loss: float
 
 
 class LeverEffect(NamedTuple):

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from dobandit.policy.problem import Problem
 
 Array = NDArray[np.float64]
-_KEPT_LISTS = 8
 
 
 class Bounds(NamedTuple):
@@ -55,7 +54,6 @@ class AnytimeIntervals:
         self.problem, self._frontier = problem, frontier
         self._shared: dict[int, Array] = {}
         self._one = self._plan(actions_of([Action()]))
-        self._kept: dict[int, tuple[Actions, IntervalPass]] = {}  # by the address of ids, which are kept too
 
     def interval(self, state: Belief, action: Action, context: Array, delta: float) -> Interval:
         """The ends of E[target] of one action; context by id, NaN where nothing is known."""
@@ -67,23 +65,22 @@ class AnytimeIntervals:
         return Interval(float(scores["low"][0]), float(scores["high"][0]))
 
     def bounds(self, state: Belief, actions: Actions, context: Array, delta: float) -> Bounds:
-        """The ends of E[target] of many actions at once: the nodes' sets are looked at only once. A list that comes
-        back is not laid out anew."""
-        plan = self._kept_plan(actions)
+        """The ends of E[target] of many actions at once: the nodes' sets are looked at only once."""
+        plan = self._plan(actions)
         scores = self._bound(plan, state, context, delta)
         return Bounds(plan.actions.actions, scores["low"], scores["high"])
 
     def gap(self, state: Belief, action: Action, actions: Actions, context: Array, delta: float) -> float:
         """By how much the best of the other actions of a list can be better than `action` at most; at least 0. Two
         listed actions share the nodes that nobody knows well (`oracle.difference_bound`)."""
-        bounds, plan = self.bounds(state, actions, context, delta), self._kept_plan(actions)
-        rows = [bounds.actions.row(i) for i in range(len(bounds.high))]
+        plan = self._plan(actions)
+        scores = self._bound(plan, state, context, delta)
+        rows = [plan.actions.actions.row(i) for i in range(len(scores))]
         own = rows.index(action) if action in rows else -1
-        low = self.interval(state, action, context, delta).low if own < 0 else float(bounds.low[own])
-        work = None if own < 0 else pair_scratch(plan)
-        most = 0.0
-        for i in np.argsort(-bounds.high, kind="stable").tolist():
-            ahead = float(bounds.high[i]) - low
+        low = self.interval(state, action, context, delta).low if own < 0 else float(scores["low"][own])
+        work, most = None if own < 0 else pair_scratch(plan), 0.0
+        for i in np.argsort(-scores["high"], kind="stable").tolist():
+            ahead = float(scores["high"][i]) - low
             if ahead <= most:
                 break
             if i != own:
@@ -99,23 +96,14 @@ class AnytimeIntervals:
         self._bound(plan, state, context, delta)
         i = [plan.actions.actions.row(k) for k in range(2)].index(action)
         work = pair_scratch(plan)
-        return Interval(
-            -float(advantage(plan, work, context, 1 - i, i)), float(advantage(plan, work, context, i, 1 - i))
-        )
+        low, high = -advantage(plan, work, context, 1 - i, i), advantage(plan, work, context, i, 1 - i)
+        return Interval(float(low), float(high))
 
     def _bound(self, plan: IntervalPass, state: Belief, fixed: Array, delta: float) -> NDArray[Any]:
         """The scores of a plan's actions, with their ends."""
         fill_intervals(plan, state, math.log(len(self.problem.order) / checked_delta(delta)))
         bound_actions(plan, fixed)
         return plan.actions.scores
-
-    def _kept_plan(self, actions: Actions) -> IntervalPass:
-        key = id(actions.ids)
-        if key not in self._kept or self._kept[key][0].ids is not actions.ids:
-            if len(self._kept) >= _KEPT_LISTS:
-                self._kept.pop(next(iter(self._kept)))
-            self._kept[key] = (actions, self._plan(actions))
-        return self._kept[key][1]
 
     def _plan(self, actions: Actions) -> IntervalPass:
         listed = action_list(self.problem.order, actions, flags=self.problem.flags)

@@ -23,30 +23,12 @@ from dobandit.kernels import borrowed, inlined, kernel, with_kernels
 from dobandit.oracle.action_list import pick
 from dobandit.oracle.actions import Action, Actions
 from dobandit.oracle.possibly_optimal import worth_playing
+from dobandit.policy.answers import Contrast, percent
 from dobandit.policy.base import Policy, positive, require_bool
-from dobandit.policy.engine import (
-    HANDFUL,
-    Choice,
-    Contrast,
-    Draws,
-    Engine,
-    Estimate,
-    Rounds,
-    Situation,
-    copied,
-    words_always,
-)
-from dobandit.policy.own_outcomes import (
-    NO_CONTEXT,
-    columns_of,
-    expect_outcomes,
-    note_rounds,
-    numbered,
-    outcomes_of,
-    own_outcomes,
-    widened,
-)
+from dobandit.policy.engine import Choice, Draws, Engine, Estimate, Rounds, Situation, copied
+from dobandit.policy.own_outcomes import NO_CONTEXT, note_rounds, numbered, outcomes_of, own_outcomes
 from dobandit.policy.problem import Problem
+from dobandit.policy.questions import HANDFUL, contrast_of_intervals
 from dobandit.policy.recording import Recorder, record_round
 from dobandit.policy.world import World, draw_round, see_context
 
@@ -134,6 +116,7 @@ class ArmsEngine(Engine):
     rule      chooses the arm to play; see `CHOOSE`
     settings  of the rule
     prune     whether sets fall away that cannot be best by what causes what
+    state     what the arms brought, and, in columns behind them, actions told that are none
     """
 
     bonus_words = "for having been tried so little"
@@ -148,7 +131,7 @@ class ArmsEngine(Engine):
             kept = possible_arms(problem, self.arms)
             self.arms = Actions(self.arms.ids[kept], self.arms.values[kept])
         self.state = own_outcomes(NO_CONTEXT, problem.graph.arrays.target, self.arms)
-        self._number = numbered(self.arms)  # and, behind the arms, actions told that are none
+        self._number = numbered(self.arms)
 
     def actions(self) -> Actions:
         return self.arms
@@ -158,30 +141,21 @@ class ArmsEngine(Engine):
         twin.state, twin._number = copied(self.state), dict(self._number)
         return twin
 
-    # -- learning ------------------------------------------------------------------------------------------------
-
-    def update(self, rounds: Rounds) -> None:
+    def update(self, rounds: Rounds, sizes: NDArray[np.int64] | None = None) -> None:
         self.state = note_rounds(self.state, self._number, rounds, every=True)
         self.rounds += int(rounds.counts.sum())
-
-    # -- choosing ------------------------------------------------------------------------------------------------
 
     def choose(self, now: Situation) -> Choice:
         arms, index, arm = self._indices(now)
         return Choice(arms.row(arm), float(index[arm]))
 
-    def best(self, now: Situation) -> Choice:
-        arms, plays, total = self.playable(now._replace(pending=()))
-        means = np.divide(total, plays, out=np.full(len(plays), -1.0), where=plays > 0)
-        arm = int(np.argmax(means))
-        return Choice(arms.row(arm), float(means[arm]) if means[arm] >= 0 else math.nan)
-
-    def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
-        arms, index, _ = self._indices(now._replace(draws=np.ones(self.draws)))  # 1: epsilon-greedy does not explore
-        return [] if np.isnan(index).any() else list(zip(numbered(arms), index.tolist(), strict=True))
-
-    def runner_up(self, action: Action, now: Situation) -> tuple[Action, float] | None:
-        return None if math.isnan(self.choose(now).value) else super().runner_up(action, now)
+    def compare(self, now: Situation, optimistic: bool = True) -> Sequence[tuple[Action, float]]:
+        if optimistic:
+            arms, index, _ = self._indices(now._replace(draws=np.ones(self.draws)))  # 1: greedy ones do not explore
+        else:
+            arms, plays, total = self.playable(now._replace(pending=()))
+            index = np.divide(total, plays, out=np.full(len(plays), math.nan), where=plays > 0)
+        return [] if optimistic and np.isnan(index).any() else list(zip(numbered(arms), index.tolist(), strict=True))
 
     def _indices(self, now: Situation) -> tuple[Actions, Array, int]:
         """The arms that can be played now, their indices, NaN where nothing is compared, and the arm to play."""
@@ -191,14 +165,10 @@ class ArmsEngine(Engine):
 
     def playable(self, now: Situation) -> tuple[Actions, Array, Array]:
         """The arms that can be played now, with their rounds and sums of Y. Those under way count as played."""
-        own, number = self.state, self._number
-        if now.pending:
-            number = dict(number)
-            own = expect_outcomes(widened(own, number, [one.action for one in now.pending]), number, now.pending)
-        if now.available is None:
-            return self.arms, own.plays[0, : len(self.arms.ids)], own.total[0, : len(self.arms.ids)]
-        arms = self._available(now.available)
-        return arms, *outcomes_of(own, columns_of(number, numbered(arms)), now.context)
+        if now.available is None and not now.pending:
+            return self.arms, self.state.plays[0, : len(self.arms.ids)], self.state.total[0, : len(self.arms.ids)]
+        arms = self.arms if now.available is None else self._available(now.available)
+        return arms, *outcomes_of(self.state, self._number, list(numbered(arms)), now.context, now.pending)
 
     def _available(self, available: tuple[int, ...]) -> Actions:
         """The arms of these variables; where there are none, the allowed actions of this round."""
@@ -212,8 +182,6 @@ class ArmsEngine(Engine):
             raise InterventionError(f"{listed(names)} is always set, but not all of it is available. Wait until it is.")
         return self.problem.allowed(available, relevant=False).rows()
 
-    # -- answers and simulation ----------------------------------------------------------------------------------
-
     def predict(self, action: Action, context: Array) -> Estimate:
         """The mean of the arm's own rounds, with a confidence sequence; 1/2 where there are none."""
         (plays, total), *_ = self._told_of([action], context)
@@ -224,27 +192,26 @@ class ArmsEngine(Engine):
 
     def _told_of(self, actions: Sequence[Action], context: Array) -> list[tuple[float, float]]:
         """(rounds, sum of Y) of each action."""
-        told = outcomes_of(self.state, columns_of(self._number, actions), context)
-        return list(zip(*(part.tolist() for part in told), strict=True))
+        outcomes = outcomes_of(self.state, self._number, actions, context)
+        return list(zip(*(part.tolist() for part in outcomes), strict=True))
 
     def contrast(self, action: Action, others: Sequence[Action], context: Array) -> Contrast:
         """By the standard error of the difference of two means, where both arms were played a handful of times."""
-        told = super().contrast(action, others, context)
+        ahead = contrast_of_intervals(self, action, others, context)
         mine, *theirs = self._told_of([action, *others], context)
         for i, their in enumerate(theirs):
             if min(mine[0], their[0]) >= HANDFUL:
-                half = asymptotic_reach(int(mine[0] + their[0])) * math.hypot(
-                    standard_error(*mine), standard_error(*their)
-                )
-                told.low[i], told.high[i], told.half[i] = told.value[i] - half, told.value[i] + half, half
-        return told
+                error = math.hypot(standard_error(*mine), standard_error(*their))
+                half = asymptotic_reach(int(mine[0] + their[0])) * error
+                ahead.low[i], ahead.high[i], ahead.half[i] = ahead.value[i] - half, ahead.value[i] + half, half
+        return ahead
 
     def rivals(self, now: Situation) -> list[Action]:
         return list(numbered(self.playable(now._replace(pending=()))[0]))
 
     @property
     def interval_words(self) -> str:
-        return words_always(self.delta)
+        return f"holds with {percent(self.delta)} at every round you look"
 
     def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
         own = self.state

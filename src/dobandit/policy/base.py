@@ -11,15 +11,12 @@ from numpy.typing import NDArray
 
 from dobandit.checks import as_float, is_one_of, shown
 from dobandit.errors import GraphError, PolicyError, closest, listed
-from dobandit.estimation.confidence import checked_delta
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.networkx_format import as_graph
 from dobandit.model.links import Link
-from dobandit.oracle.actions import Action
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links, Problem, checked_horizon, links_for, problem_of, warn_of_levels
-from dobandit.texts import decimals, fixed
 
 if TYPE_CHECKING:
     from dobandit.policy.engine import Engine
@@ -181,28 +178,6 @@ def positive(name: str, value: object, *, zero: bool = False, most: float = floa
         rule = f"a number {'from' if zero else 'above'} 0" + (f" up to {most:g}" if most < float("inf") else "")
         raise PolicyError(f"{name} must be {rule}, but got {shown(value)}.")
     return number
-
-
-BY_COIN = "a coin chose between them"
-
-
-def checked_answer(epsilon: object, delta: float) -> None:
-    """Of policies that look for an answer: refuse what none can be wanted within."""
-    if positive("epsilon", epsilon) >= 1.0:
-        raise PolicyError(f"epsilon must be above 0 and below 1, but got {epsilon!r}. Try 0.05.")
-    checked_delta(delta)
-
-
-def words_of_two(
-    problem: Problem, best: Action, rival: Action, gap: float, epsilon: float, pending: bool, played: str
-) -> str:
-    """Why a round was played that is to tell two actions apart. played: what was, for people."""
-    if gap <= epsilon:
-        return "it is the answer" + (" if the rounds under way bring what is expected" if pending else "")
-    pairs = (action.named(problem.graph).items() for action in (best, rival))
-    one, other = (", ".join(f"{name}={value:g}" for name, value in pair) or "nothing" for pair in pairs)
-    better = fixed(gap, decimals(gap))
-    return f"setting {one} looks best, but setting {other} may be better by up to {better}; {played}"
 
 
 def round_draws(seed: int, number: int, count: int) -> NDArray[np.float64]:

@@ -9,35 +9,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.estimation.belief import layout_of, with_room
+from dobandit.estimation.belief import layout_of
 from dobandit.estimation.confidence import Z95, asymptotic_reach
 from dobandit.estimation.estimators import Estimator, weighted_squares
 from dobandit.estimation.mixture import CURVED, MEMBERS, OWN_LINES, STRAIGHT, TABLE, mixture
 from dobandit.model.links import auto, identity
 from dobandit.oracle.actions import NOTHING, Action, actions_of
 from dobandit.oracle.frontier import MOST_PARENTS
+from dobandit.policy.answers import Chance, Contrast, Guaranteed
 from dobandit.policy.anytime_intervals import AnytimeIntervals, anytime_intervals
-from dobandit.policy.engine import (
-    HANDFUL,
-    MOST_RIVALS,
-    WORDS_ONCE,
-    WORDS_PRACTICAL,
-    Array,
-    Chance,
-    Contrast,
-    Estimate,
-    Guaranteed,
-    Situation,
-)
+from dobandit.policy.engine import Array, Estimate, Situation
 from dobandit.policy.evaluators import EvaluatorMaker, joint, optimistic, promised_shares
+from dobandit.policy.influences import ActionMoments
 from dobandit.policy.model_engine import Parts
-from dobandit.policy.moments import ActionMoments
 from dobandit.policy.posterior import Posterior
 from dobandit.policy.problem import Problem
+from dobandit.policy.questions import HANDFUL, MOST_RIVALS
 from dobandit.policy.radii import standard_errors
 from dobandit.policy.revising import RevisingEngine
 
-_MOST_EXPECTED = 100
 _RIDGE = 1.0  # of the weighted sums
 DELTA = 0.05  # of all intervals of all actions, contexts and rounds together
 
@@ -62,6 +52,8 @@ class CausalEngine(RevisingEngine):
     (`estimation.confidence.asymptotic_reach`), as wide as what is proved where only a handful of rows bear on them."""
 
     delta = DELTA
+    looks = "every"  # intervals hold at every look, as in an experiment; "once": at the one look that a table gets
+    most_expected = 100
 
     def predict(self, action: Action, context: NDArray[np.float64]) -> Estimate:
         return Estimate(*(float(part[0]) for part in self.predict_many([action], context)))
@@ -107,7 +99,7 @@ class CausalEngine(RevisingEngine):
 
     @property
     def interval_words(self) -> str:
-        words = WORDS_ONCE if self.looks == "once" else WORDS_PRACTICAL
+        words = "95%, at one look" if self.looks == "once" else "95%, at every look (asymptotic)"
         return f"{words}, if every effect is a straight line" if self.problem.assumed_lines else words
 
     @cached_property
@@ -149,11 +141,6 @@ class CausalEngine(RevisingEngine):
     @cached_property
     def _posterior(self) -> Posterior:
         return Posterior(self.believed, self.estimator, self.layout)
-
-    def _expect(self, state: Any, fixed: Array, was_set: NDArray[np.bool_], size: int) -> Any:
-        """A batch of very many teaches what a few dozen would, as far as choosing goes: nearly all there is to know."""
-        state, _ = with_room(state)
-        return super()._expect(state, fixed, was_set, min(size, _MOST_EXPECTED))
 
     @cached_property
     def _moments(self) -> ActionMoments:

@@ -1,22 +1,36 @@
-"""CausalUCB: the default. Optimism about E[Y | do(S)] as a whole, for any links, signs, levers and contexts."""
+"""CausalUCB: the default. Optimism about E[Y | do(S)] as a whole, for any links, signs, levers and contexts; its engine
+where choices go by intervals that hold at every round (`oracle.interval_pass`); and CausalTS, with the same beliefs and
+Thompson's rule instead of a bonus."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+import numpy as np
+
+from dobandit import limits
 from dobandit.checks import shown
 from dobandit.errors import PolicyError
+from dobandit.estimation.belief import Belief
+from dobandit.estimation.kept_intervals import keep_intervals, look_again
+from dobandit.oracle.actions import Action
+from dobandit.oracle.posterior_draw import draws_of
 from dobandit.policy.base import Policy, positive, require_bool
 from dobandit.policy.causal_engine import DELTA, CausalEngine, parts_of
-from dobandit.policy.engine import Engine
-from dobandit.policy.guaranteed_engine import GuaranteedEngine
+from dobandit.policy.engine import Array, Choice, Engine, Pending, Rounds, Situation, batches
+from dobandit.policy.evaluators import Evaluator, drawn, guaranteed
+from dobandit.policy.insurance import SafeEngine, safe_parts
+from dobandit.policy.model_engine import Parts
 from dobandit.policy.problem import Problem
-from dobandit.policy.safe_engine import SafeEngine, safe_parts
+from dobandit.policy.recording import Sizes
 
 _C, _GROWTH = 2.0, 1.0  # standard errors at the beginning, and how fast they become more
 _LEEWAY, _MOST_LEEWAY = 0.5, 10.0
+_NEARLY = "of the actions whose intervals reach up far enough, estimate and standard errors speak most for this one"
 
 
 @dataclass(frozen=True)
@@ -80,3 +94,106 @@ class CausalUCB(Policy):
         if self.leeway is not None:
             return GuaranteedEngine(problem, DELTA, _C, self.leeway, _GROWTH)
         return CausalEngine(problem, partial(parts_of, scale=_C, growth=_GROWTH))
+
+
+class GuaranteedEngine(CausalEngine):
+    """Chooses by the intervals that hold at every round, which its state keeps.
+
+    delta  with what probability one of them fails
+    scale  how many standard errors the optimism reaches, where it is by those
+    share  the leeway, within which that optimism chooses; 0: the upper ends of the intervals alone choose
+    """
+
+    trusts_intervals = True
+
+    def __init__(self, problem: Problem, delta: float, scale: float, share: float = 0.0, growth: float = 0.0) -> None:
+        if problem.continuous:
+            raise PolicyError(
+                "guarantee=True rests on counts of variables of 0 and 1, but these are numbers between. Leave it out, "
+                "or give continuous=False."
+            )
+        self._delta, self._share, self._scale, self._growth = delta, share, scale, growth
+        super().__init__(problem, self._guaranteed_parts)
+
+    def _guaranteed_parts(self, problem: Problem) -> Parts:
+        estimator, state, reach, _ = parts_of(problem, self._scale, growth=self._growth)
+        learn = keep_intervals(state, problem.order, self._delta)
+        return Parts(estimator._replace(learn=learn), state, reach, guaranteed(state, self._share))
+
+    def choose(self, now: Situation) -> Choice:
+        choice = super().choose(now)
+        return choice._replace(note=_NEARLY) if self._share > 0.0 else choice
+
+    def compare(self, now: Situation, optimistic: bool = True) -> Sequence[tuple[Action, float]]:
+        return [(action, index) for action, index in super().compare(now, optimistic) if index > -math.inf]
+
+    def _teach(self, rounds: Rounds, sizes: Sizes) -> None:
+        if sizes is None:
+            super()._teach(rounds, None)
+            return
+        for rows in batches(sizes):  # the kept intervals are looked at after each batch
+            super()._teach(rounds.part(rows), np.array([rows.stop - rows.start]))
+            look_again(self.state)
+
+    def _expect(self, state: Belief, pending: Pending) -> Belief:
+        state = super()._expect(state, pending)
+        look_again(state)
+        return state
+
+
+@dataclass(frozen=True)
+class CausalTS(Policy):
+    """Draw a model from what is believed, and play the action that is best in it.
+
+    The beliefs are those of CausalUCB. Which model is drawn is a function of the round's random numbers, so that runs
+    are repeatable. It looks at every allowed action, of which there may be 20,000.
+
+    >>> import dobandit as dob
+    >>> learner = dob.CausalTS().start(dob.paper.G1.graph, budget=3, seed=0)
+    >>> set(learner.propose()) <= set(dob.paper.G1.graph.controllable)
+    True
+    """
+
+    name: ClassVar[str] = "causal-ts"
+    links: ClassVar[str] = "auto"
+
+    @property
+    def label(self) -> str:
+        return "CausalTS"
+
+    def engine(self, problem: Problem) -> Engine:
+        return SamplingEngine(problem, _sampling)
+
+
+def _sampling(problem: Problem) -> Parts:
+    count = problem.allowed().count()
+    if count > limits.MAX_ACTIONS:
+        raise PolicyError(
+            f"CausalTS looks at every allowed action, up to {limits.MAX_ACTIONS:,} of them, but there are {count:,}. "
+            "Lower the budget, or use CausalUCB, which searches."
+        )
+    return parts_of(problem, _C, drawn)
+
+
+class SamplingEngine(CausalEngine):
+    """A causal engine whose index is E[Y] under a drawn model.
+
+    draws   what a round brings, which is enough for the problem that it was started on
+    needed  what a drawn model of the revised problem takes
+    """
+
+    def _begin(self, believed: Problem) -> None:
+        super()._begin(believed)
+        self.needed = max(draws_of(self.evaluator.plan), Engine.draws)
+        self.draws = self.needed if believed is self.problem else self.draws
+
+    def _proposed(self, now: Situation) -> tuple[Evaluator, int]:
+        return super()._proposed(now._replace(draws=self.enough_draws(now.draws[None, :])[0]))
+
+    def enough_draws(self, draws: Array) -> Array:
+        """What is missing is drawn from the first number of the round."""
+        more = self.needed - draws.shape[1]
+        if more <= 0:
+            return draws
+        rest = [np.random.default_rng(int(u * 2.0**53)).random(more) for u in draws[:, 0]]
+        return np.hstack([draws, np.array(rest).reshape(len(draws), more)])

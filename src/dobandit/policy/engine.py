@@ -1,17 +1,15 @@
 """The protocol of an engine: a policy at work on one problem. Everything here speaks of ids and arrays, never of names.
 
 Situation: all that is known before acting.  Choice: what to set.  Rounds: what was learned, a batch.
-A policy of your own implements `choose`, `update`, `predict`, `best` and `compared`; `run` has a plain default, so that
-it works in simulations too (see CONTRIBUTING.md).
+A policy of your own implements `choose`, `update`, `predict` and `compare` (see CONTRIBUTING.md). What an engine may
+offer besides, and what can be asked of every engine, is in `policy.questions`.
 """
 
 from __future__ import annotations
 
 import copy
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -22,28 +20,10 @@ from dobandit.oracle.actions import Action as Action
 from dobandit.oracle.actions import Actions as Actions
 
 if TYPE_CHECKING:
-    from dobandit.policy.beliefs import Beliefs
-    from dobandit.policy.graph_evidence import Finding
     from dobandit.policy.problem import Problem
-    from dobandit.policy.recording import Recorder
-    from dobandit.policy.world import World
 
 Array = NDArray[np.float64]
-WORDS_PRACTICAL = "95%, at every look (asymptotic)"
-WORDS_ONCE = "95%, at one look"
-HANDFUL = 5  # rows: where fewer bear on an interval, it is as wide as what is proved
-MOST_RIVALS = 200  # actions that one is compared with
 UNIFORMS = 3  # random numbers in a round, unless an engine asks for more: tie-breaking, whether to explore, where
-
-
-def percent(delta: float) -> str:
-    """How sure one is of what fails with probability delta: "95%"."""
-    return f"{100.0 * (1.0 - delta):.10g}%"
-
-
-def words_always(delta: float) -> str:
-    """What intervals promise that hold at every round, all together, but with probability delta."""
-    return f"holds with {percent(delta)} at every round you look"
 
 
 class Interval(NamedTuple):
@@ -59,52 +39,6 @@ class Estimate(NamedTuple):
     value: float
     low: float
     high: float
-
-
-class Contrast(NamedTuple):
-    """By how much each of some actions is ahead of one, a row each: the estimate and the ends of its interval.
-
-    half  how far the interval would reach if it were not widened where only a handful of rows bear on it
-    """
-
-    value: Array
-    low: Array
-    high: Array
-    half: Array
-
-
-class Guaranteed(NamedTuple):
-    """What is proved, with probability 1 - delta, at every round one looks, for all actions together: true as far as
-    the graph is, whatever the effects look like.
-
-    interval  of E[target] of the action
-    nothing   of E[target] of doing nothing; None where nothing is known of that
-    uplift    of the difference of the two; None where `nothing` is
-    gap       no other allowed action is better by more than this; None where they are too many to look at
-    """
-
-    interval: Interval
-    nothing: Interval | None
-    uplift: Interval | None
-    gap: float | None
-
-
-class Gap(NamedTuple):
-    """No other action that can be chosen is better by more than `gap`, with 95%, at every look.
-
-    more  about how many rounds are still needed until it is as small as it is to be, if they go on as so far; None
-          where that cannot be told, or no limit was given
-    """
-
-    gap: float
-    more: int | None = None
-
-
-class Chance(NamedTuple):
-    """How likely an action is to be the best, by what is known, and how far it falls short of the best on average."""
-
-    best: float
-    loss: float
 
 
 class Pending(NamedTuple):
@@ -156,7 +90,7 @@ class Rounds(NamedTuple):
     counts: NDArray[np.int64]
 
     def part(self, rows: slice | NDArray[Any]) -> Rounds:
-        """Some rows: of a slice, which are not copied, of a mask, or of a list of numbers."""
+        """Some rows, by a slice, a mask or their numbers."""
         return Rounds(self.values[rows], self.was_set[rows], self.counts[rows])
 
 
@@ -181,15 +115,10 @@ class Draws(NamedTuple):
 class Engine(ABC):
     """A policy at work on one problem: what to set next, given what was learned so far.
 
-    problem           what it works on; never changed
-    draws             how many random numbers `choose` needs in a round; it has no others
-    trusts_intervals  whether `choose` goes by intervals that may be wider after rows without an order
-    watches_graph     whether it counts what the rounds say against the graph (`findings`)
-    keeps_outcomes    whether it keeps what each action brought by itself besides a model (`update_history`)
-    delta             with what probability what is `guaranteed` is wrong at some round
-    looks             "every": intervals hold at every look, as in an experiment; "once": at the one look that a table
-                      of rows gets
-    bonus_words       why the index of an action is above its mean, for people; "" where it need not be
+    problem  what it works on; never changed
+    rounds   how many it has taken in, counts included, whatever was seen in them
+    draws    how many random numbers `choose` needs in a round; it has no others
+    delta    with what probability what it says of all rounds together is wrong
 
     What an engine knows is a function of the rounds it was told, in their order: an experiment is started again by
     telling its log anew, and a simulated run is repeated by its seed. Ids are those of `problem.graph`: node v is
@@ -205,12 +134,11 @@ class Engine(ABC):
 
     problem: Problem
     draws: int = UNIFORMS
-    trusts_intervals: bool = False
-    watches_graph: bool = False
-    keeps_outcomes: bool = False
     delta: float = 0.05
-    looks: str = "every"
-    bonus_words: str = ""
+
+    @property
+    @abstractmethod
+    def rounds(self) -> int: ...
 
     @abstractmethod
     def choose(self, now: Situation) -> Choice:
@@ -223,14 +151,16 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def update(self, rounds: Rounds) -> None:
-        """Learn from rounds, in their order.
+    def update(self, rounds: Rounds, sizes: NDArray[np.int64] | None = None) -> None:
+        """Learn from rounds.
 
         rounds  a row per round, NaN where a variable was not seen; they may set other variables than `choose` would,
                 to other values (rounds that were recorded or imported)
+        sizes   None: the rounds are in their order. Else they are batches, one after another, whose own order is lost,
+                such as the summed up rows of trials: the first has the first sizes[0] rows
 
-        A batch teaches what its rows do one by one, and a row with count c what c equal rows do; but where a row has a
-        count, the order of the batch is lost, and intervals that rest on it may be wider.
+        Rounds in their order teach what they do one by one, and a row with count c what c equal rows do; but where a
+        row has a count, they are a single batch, and intervals that rest on the order may be wider.
         """
 
     @abstractmethod
@@ -245,157 +175,19 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def best(self, now: Situation) -> Choice:
-        """The allowed action that looks best without optimism, with the value that it seems to have; the first of
-        equals. `now` says what can be set, and the context; its random numbers are of no account."""
+    def compare(self, now: Situation, optimistic: bool = True) -> Sequence[tuple[Action, float]]:
+        """What is said of the actions that can be chosen now, a number each.
 
-    @abstractmethod
-    def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
-        """The actions that `choose` compares in this situation, with their indices: among them the chosen one, whose
-        index is the largest. Empty where it compares nothing. This is what explanations are made of."""
+        optimistic  True: the index by which `choose` takes them, the largest that of the chosen action; empty where it
+                    compares nothing. False: the value that they seem to have, NaN where nothing is known; the first
+                    action with the largest is recommended. What is under way is of no account then
 
-    @property
-    @abstractmethod
-    def rounds(self) -> int:
-        """Rounds taken in so far, counts included, whatever was seen in them."""
-
-    def update_unordered(self, rounds: Rounds) -> None:
-        """Learn from rounds whose order is lost, such as the summed up rows of one trial; default: as they come.
-        Engines whose guarantees rest on the order override this."""
-        self.update(rounds)
-
-    def update_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
-        """Learn from batches one after another: of the first sizes[0] rows the order is lost, then of the next
-        sizes[1], and so on. It is `update_unordered` of each, to the last bit; default: that."""
-        for part in batches(sizes):
-            self.update_unordered(rounds.part(part))
-
-    def update_history(self, rounds: Rounds, sizes: NDArray[np.int64] | None = None) -> None:
-        """Learn from rounds in which neither a policy nor chance decided on the action: what did may have moved the
-        target, too, so that what came of them is not what the action brings by itself.
-
-        sizes  as in `update_batches`; None: single rounds in their order
-
-        Only engines with `keeps_outcomes` are told so. Default: as of all rounds."""
-        if sizes is None:
-            self.update(rounds)
-        else:
-            self.update_batches(rounds, sizes)
-
-    @property
-    def weighs_by_order(self) -> bool:
-        """Whether a round weighs by what was predicted before it, so that the order of rounds matters."""
-        return False
-
-    def beliefs(self) -> Beliefs | None:
-        """What is known of each node; None where no model is kept."""
-        return None
-
-    @property
-    def revisions(self) -> tuple[Finding, ...]:
-        """Causes that the graph leaves out and the engine reckons with, because the rounds speak for them."""
-        return ()
-
-    def findings(self) -> Sequence[Finding]:
-        """What the rounds say against the graph besides `revisions`, of an engine that watches it."""
-        return ()
-
-    @property
-    def interval_words(self) -> str:
-        """What the intervals of `predict` promise, for people."""
-        return "by the policy's own measure"
-
-    def contrast(self, action: Action, others: Sequence[Action], context: Array) -> Contrast:
-        """By how much each of the other actions is ahead of `action`, with its interval. Default: the difference of two
-        intervals of `predict`. Engines that know what two actions share override this: that cancels."""
-        mine, theirs = self.predict(action, context), [self.predict(other, context) for other in others]
-        value, low, high = np.array(theirs).reshape(-1, 3).T
-        ahead = value - mine.value
-        return Contrast(ahead, low - mine.high, high - mine.low, high - mine.low - ahead)
-
-    def rivals(self, now: Situation) -> Sequence[Action]:
-        """The actions among which a better one may be; default: all that are allowed; where these are too many, those
-        that `choose` compares."""
-        allowed = self.problem.allowed(now.available)
-        if allowed.count() > MOST_RIVALS:
-            return [action for action, _ in self.compared(now)]
-        rows = allowed.rows()
-        return [rows.row(i) for i in range(len(rows.ids))]
-
-    def gap(self, action: Action, now: Situation, within: float | None = None) -> Gap:
-        """By how much any other action that can be chosen now may be better than this one at most.
-
-        within  how small that is to be. The width of an interval falls as 1 / sqrt(rounds)
+        Where actions are searched for, only those that the search has come upon.
         """
-        others = [other for other in self.rivals(now) if other != action]
-        if not others:
-            return Gap(0.0, 0) if self.problem.allowed(now.available).count() <= 1 else Gap(1.0)
-        told = self.contrast(action, others, now.context)
-        gap = max(float(np.nan_to_num(told.high, nan=1.0).max()), 0.0)
-        return Gap(gap, None if within is None else self._more_rounds(told, within))
-
-    def _more_rounds(self, told: Contrast, within: float) -> int | None:
-        room = within - told.value
-        if np.isnan(told.value).any() or (room <= 0.0).any() or not self.rounds:
-            return None
-        wide = (told.high > within) & (told.high > told.value + told.half + 1e-9)
-        if wide.any():  # hardly a row bears on it: who knows when one will
-            return None
-        times = float(np.max(told.half / room)) ** 2
-        return max(math.ceil((times - 1.0) * self.rounds), 0)
-
-    def guaranteed(self, action: Action, now: Situation, delta: float | None = None) -> Guaranteed | None:
-        """What is proved of an action, with probability 1 - delta (default: the engine's); None: nothing."""
-        return None
-
-    def runner_up(self, action: Action, now: Situation) -> tuple[Action, float] | None:
-        """The best of the other actions that `choose` compared, with its index; None where it compared nothing."""
-        others = [(other, index) for other, index in self.compared(now) if other != action]
-        return max(others, key=lambda pair: pair[1]) if others else None
-
-    def reason(self, action: Action, now: Situation) -> str | None:
-        """Why `choose` took an action in this situation, for people; None: the index that it gave says it all."""
-        return None
-
-    def search(self, world: World, draws: Draws, within: float) -> int | None:
-        """Play rounds against a simulated world until no action can be better than `best` by more than `within`.
-
-        Returns after how many of these rounds that was, 0 where it was so before the first; None: after none of them.
-        """
-        for t, (world_draws, policy_draws) in enumerate(zip(draws.world, draws.policy, strict=True)):
-            now = Situation(policy_draws, world.context(world_draws))
-            if self.gap(self.best(now).action, now).gap <= within:
-                return t
-            action = self.problem.checked(self.choose(now).action, type(self).__name__)
-            self.update(world.play(action, world_draws))
-        return None
-
-    def chance(self, action: Action, now: Situation) -> Chance | None:
-        """How likely the action is to be best of those that can be chosen now; None where that cannot be told."""
-        return None
-
-    def actions(self) -> Actions | None:
-        """Every action it may choose besides setting nothing; None where there is no list."""
-        return None
 
     def copy(self) -> Self:
         """One that knows the same, and learns by itself from now on. The problem, which never changes, is shared."""
         return copy.deepcopy(self, {id(self.problem): self.problem})
-
-    def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
-        """Play rounds against a simulated world. Compiled engines override this, and make the same choices; the
-        default calls `choose` and `update` once per round.
-
-        world     draws what is seen
-        recorder  is told each round's action, context and reward
-        draws     the random numbers, a row per round
-        """
-        for world_draws, policy_draws in zip(draws.world, draws.policy, strict=True):
-            context = world.context(world_draws)
-            action = self.problem.checked(self.choose(Situation(policy_draws, context)).action, type(self).__name__)
-            seen = world.play(action, world_draws)
-            recorder.note(action, context, float(seen.values[0, self.problem.graph.arrays.target]))
-            self.update(seen)
 
 
 def no_context(nodes: int) -> Array:
@@ -420,8 +212,3 @@ def copied(state: Any, done: dict[int, Any] | None = None) -> Any:
         return state
     parts = [copied(part, done) for part in state]
     return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
-
-
-def without_helpers(engine: dict[str, Any], of: type) -> dict[str, Any]:
-    """An engine's attributes without the helpers that it made for itself when they were first needed."""
-    return {name: one for name, one in engine.items() if not isinstance(getattr(of, name, None), cached_property)}

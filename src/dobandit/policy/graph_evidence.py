@@ -123,8 +123,6 @@ class GraphEvidence:
         advice = _advice(name, extra, kind, bool(self._below[w] >> v & 1), w in self._controllable)
         return Finding(name, kind, extra, log10, rows, advice)
 
-    # -- what is looked at ----------------------------------------------------------------------------------------
-
     def _extras(self) -> dict[int, list[tuple[int, bool]]]:
         """By node: parents that can be set, then other variables that can be, then what is only seen, nearest first."""
         if self.problem.continuous:
@@ -143,7 +141,7 @@ class GraphEvidence:
                 wide.append(name)
                 continue
             known = {self._flags[p] for p in parents if p in self._flags}
-            own, others = sorted((parents & self._controllable) - known), self._others(v, parents).tolist()
+            own, others = sorted((parents & self._controllable) - known), self._others(v, parents)
             if len(own) + len(others) > most:
                 crowded.append(name)
             if own or others:
@@ -154,16 +152,12 @@ class GraphEvidence:
             self.unwatched += (f"no more than {most} extra causes are considered of {listed(crowded, 3)}",)
         return extras
 
-    def _others(self, v: int, parents: set[int]) -> NDArray[np.int64]:
+    def _others(self, v: int, parents: set[int]) -> list[int]:
         """Ids of what v might depend on besides its parents."""
         aside = [self.graph.index(name) for name in self.problem.hidden]  # they have hidden causes by choice
-        out = np.array([0, v, *parents, *aside, *self._flags, *self._related[v]], dtype=np.int64)
-        octets = np.frombuffer(self._below[v].to_bytes(len(self.graph) // 8 + 1, "little"), dtype=np.uint8)
-        free = np.unpackbits(octets, bitorder="little", count=len(self.graph) + 1) == 0
-        free[out] = False
-        others = np.flatnonzero(free)
-        only_seen = ~np.isin(others, self.graph.arrays.controllable)
-        return others[np.lexsort((np.abs(others - v), only_seen))]
+        out = {v, *parents, *aside, *self._flags, *self._related[v]}
+        others = [w for w in range(1, len(self.graph) + 1) if w not in out and not self._below[v] >> w & 1]
+        return sorted(others, key=lambda w: (w not in self._controllable, abs(w - v)))
 
     @cached_property
     def _below(self) -> list[int]:

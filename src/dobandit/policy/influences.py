@@ -1,4 +1,5 @@
-"""What E[target | do(S)] of many actions rests on: the cells that an action visits, and how far each moves E[Y].
+"""E[target] of actions, and how far they are apart: the value, its standard deviation under the joint belief, and how
+many rows bear on it; and the influences that all three rest on.
 
 A cell is a node's parent pattern, in the frontier's numbering.  p(c): the estimate of the node's probability in it.
 visits(S, c): how likely a round of S visits the cell.  influence(S, c) = dE[Y | do(S)] / dp(c): visits times how much
@@ -10,17 +11,110 @@ influence: where most of it is on cells that were never seen, next to none, howe
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.estimation.belief import Belief
+from dobandit.estimation.belief import Belief, cells_of
+from dobandit.estimation.mixture import TABLE, members_of
 from dobandit.kernels import kernel
-from dobandit.oracle.node_tables import NodeTables, node_variances
+from dobandit.oracle.action_list import action_list, write_row
+from dobandit.oracle.actions import Action, Actions
+from dobandit.oracle.exact_pass import ExactPass, exact_index
+from dobandit.oracle.node_tables import NodeTables, fill_tables, node_variances
+from dobandit.policy.evaluators import EvaluatorMaker
+from dobandit.policy.problem import Problem
 
 Array = NDArray[np.float64]
 _LITTLE = 1e-3  # influence of a node that hardly matters
+_AT_ONCE = 1 << 21  # actions x states
+
+
+class Moments(NamedTuple):
+    """Of many actions, a row each.  value: E[Y], perhaps outside of [0, 1].  sd: its standard deviation.  rows: that
+    bear on it, at the node with the fewest. Or all of it of the difference to one action."""
+
+    value: Array
+    sd: Array
+    rows: Array
+
+
+class ActionMoments:
+    """Passes over actions, whichever: all at once where the graph is not too wide for tables, otherwise one by one, in
+    a list that has room for every variable.
+
+    value   the maker of the evaluator whose estimate is told, one by one
+    spread  the maker of the evaluator whose standard deviation is
+    """
+
+    def __init__(self, problem: Problem, value: EvaluatorMaker, spread: EvaluatorMaker) -> None:
+        self.problem, room = problem, np.zeros((1, len(problem.graph)))
+        self._row = action_list(problem.order, Actions(room.astype(np.int32), room))
+        self._value, self._spread = value(problem, self._row, None), spread(problem, self._row, None)
+
+    def of(self, state: Belief, actions: Sequence[Action], context: Array, less: Action | None = None) -> Moments:
+        """Of each action; less: of what it is ahead of this one."""
+        patterns = self.patterns(state)
+        if patterns is None:
+            value, sd, rows = np.array([self._one(state, action, context) for action in actions]).reshape(-1, 3).T
+            if less is None:
+                return Moments(value, sd, rows)
+            other, its_sd, its_rows = self._one(state, less, context)
+            return Moments(value - other, np.hypot(sd, its_sd), np.minimum(rows, its_rows))
+        size = max(_AT_ONCE // len(patterns.states), 1)
+        parts = [
+            self._passed(patterns, state, actions[start : start + size], context, less)
+            for start in range(0, len(actions), size)
+        ]
+        return Moments(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def _passed(
+        self, patterns: ExactPass, state: Belief, actions: Sequence[Action], context: Array, less: Action | None
+    ) -> Moments:
+        steps, tables, order = patterns.steps, patterns.tables, patterns.actions.order
+        some = [*actions, *([] if less is None else [less])]
+        held = np.array([self.problem.flagged(action).over(context)[order] for action in some])
+        value, influence, _ = influences_of(steps, patterns.states, tables.mean, held)
+        rows = bearing_rows(steps, influence, self.seen(state))
+        if less is not None:
+            value, rows = value[:-1] - value[-1], np.minimum(rows[:-1], rows[-1])
+            influence = influence[:-1] - influence[-1]
+        variance = contrast_variances(state, steps, tables, influence)
+        return Moments(value, np.sqrt(np.maximum(variance, 0.0)), rows)
+
+    def _one(self, state: Belief, action: Action, context: Array) -> tuple[float, float, float]:
+        """The value of one evaluator, and the standard deviation of the other."""
+        write_row(self._row, self.problem.flagged(action))
+        told = []
+        for (evaluate, plan), reach in ((self._value, 0.0), (self._spread, 1.0)):
+            evaluate(state, plan, context, np.full(len(context), reach), np.zeros(1))
+            told.append((float(self._row.scores["mean"][0]), float(self._row.scores["sd"][0])))
+        fixed = self.problem.flagged(action).over(context)
+        free = [v for v in self.problem.order if math.isnan(fixed[v])]
+        return told[0][0], told[1][1], min((float(state.nodes["rows"][v]) for v in free), default=math.inf)
+
+    def patterns(self, state: Belief) -> ExactPass | None:
+        """The frontier with tables that say what is believed now; None where the graph is too wide, or all lines."""
+        evaluate, plan = self._spread
+        if evaluate is not exact_index:
+            return None
+        fill_tables(state, plan.steps, plan.tables)
+        return plan
+
+    def seen(self, state: Belief) -> Array:
+        """How many rows saw each parent pattern, in the frontier's numbering; of a node whose link is promised all of
+        its rows bear on every pattern."""
+        table_ptr, tabulated = self._spread.plan.steps["table"], members_of(state)[:, TABLE]
+        rows = np.zeros(int(table_ptr[-1]))
+        for depth, v in enumerate(self.problem.order):
+            part = slice(table_ptr[depth], table_ptr[depth + 1])
+            if tabulated[v] and state.nodes["width"][v] > 0:
+                rows[part] = state.cells["seen"][cells_of(state, v)]
+            else:
+                rows[part] = state.nodes["rows"][v]
+        return rows
 
 
 class Influences(NamedTuple):
@@ -94,13 +188,8 @@ def bearing_rows(steps: NDArray[Any], influence: Array, seen: Array) -> Array:
 
 def contrast_variances(belief: Belief, steps: NDArray[Any], tables: NodeTables, influence: Array) -> Array:
     """(rows,) the variance of what the influences of each row make of the cells' errors."""
-    columns = len(influence)
-    by_cell, along, sums = (
-        np.ascontiguousarray(influence.T),
-        np.zeros((len(tables.row), columns)),
-        np.zeros((3, columns)),
-    )
-    total = np.zeros(columns)
+    columns, by_cell = len(influence), np.ascontiguousarray(influence.T)
+    along, sums, total = np.zeros((len(tables.row), columns)), np.zeros((3, columns)), np.zeros(columns)
     for depth in range(len(steps) - 2):
         node_variances(
             belief.nodes, belief.slots, belief.pairs, belief.members, steps, tables.mean, tables.patterns, by_cell,

@@ -18,9 +18,20 @@ from dobandit.model.weights import Do, fixed_values
 from dobandit.oracle.actions import NOTHING, Action, action_of
 from dobandit.policy.answers import LeverEffect, NodeEstimate, Recommendation, WeightEstimate, Worth, lever_effect
 from dobandit.policy.base import Policy, round_draws
-from dobandit.policy.beliefs import Beliefs
-from dobandit.policy.engine import MOST_RIVALS, Estimate, Interval, Pending, Rounds, Situation, no_context, one_round
+from dobandit.policy.engine import Estimate, Interval, Pending, Rounds, Situation, no_context, one_round
+from dobandit.policy.graph_evidence import Finding
 from dobandit.policy.problem import Problem
+from dobandit.policy.questions import (
+    MOST_RIVALS,
+    Believes,
+    KeepsOutcomes,
+    Promises,
+    Proves,
+    Weighs,
+    best,
+    contrast,
+    gap,
+)
 
 Observation = Mapping[str, float]
 Context = Mapping[str, float]
@@ -48,7 +59,7 @@ class Learner:
         self.engine = policy.engine(problem)
         self.problem = self.engine.problem  # which may take more for granted
         self.graph = self.problem.graph
-        self.keeps_model = self.engine.beliefs() is not None  # weights of causes, and not only how actions have done
+        self.keeps_model = isinstance(self.engine, Believes)  # weights of causes, and not only how actions have done
 
     @property
     def label(self) -> str:
@@ -137,23 +148,23 @@ class Learner:
         """
         self.take(one_round(*self._checked(action, observation)))
 
-    def take(self, rounds: Rounds, *, history: bool = False) -> None:
-        """Take in rounds in ids, as engines do. A model learns nothing from rounds in which a variable that is always
-        set was not, or one that counts as hidden was. history: neither an engine nor chance decided on the actions."""
-        if self.problem.selective and self.keeps_model:
-            rounds = rounds.part(self.problem.teaches(rounds.was_set))
-        if len(rounds.counts):
-            (self.engine.update_history if history else self.engine.update)(rounds)
-
-    def take_batches(self, rounds: Rounds, sizes: NDArray[np.int64], *, history: bool = False) -> None:
-        """`take` of batches one after another, each without an order: the first has the first sizes[0] rows."""
+    def take(self, rounds: Rounds, sizes: NDArray[np.int64] | None = None, *, history: bool = False) -> None:
+        """Take in rounds in ids, as `Engine.update` does. A model learns nothing from rounds in which a variable that
+        is always set was not, or one that counts as hidden was. history: neither an engine nor chance decided on the
+        actions."""
         if self.problem.selective and self.keeps_model:
             kept = self.problem.teaches(rounds.was_set)
-            which = np.repeat(np.arange(len(sizes)), sizes)[kept]
-            rounds, sizes = rounds.part(kept), np.bincount(which, minlength=len(sizes))
-        sizes = sizes[sizes > 0]
-        if len(sizes):
-            (self.engine.update_history if history else self.engine.update_batches)(rounds, sizes)
+            if sizes is not None:
+                batch = np.repeat(np.arange(len(sizes)), sizes)[kept]
+                sizes = np.bincount(batch, minlength=len(sizes))
+            rounds = rounds.part(kept)
+        if not len(rounds.counts):
+            return
+        sizes = None if sizes is None else sizes[sizes > 0]
+        if history and isinstance(self.engine, KeepsOutcomes):
+            self.engine.update_history(rounds, sizes)
+        else:
+            self.engine.update(rounds, sizes)
 
     def copy(self) -> Learner:
         """One that knows the same, and learns by itself from now on."""
@@ -228,7 +239,11 @@ class Learner:
         >>> learner.estimate("Y").rows, list(learner.estimate("Y").parents)
         (0, ['X2', 'X3', 'X4', 'X5'])
         """
-        node = self._beliefs("estimate").node(self.graph.index(name))
+        if not isinstance(self.engine, Believes):
+            raise PolicyError(
+                f"{self.label} keeps no model of the causes, so it has no estimate. Use CausalUCB, BLMLR or BGLMOFU."
+            )
+        node = self.engine.beliefs().node(self.graph.index(name))
         # A direction never seen is not bounded by the data at all, only by the box.
         unbounded = (np.diag(node.null) > 1e-9) | (node.status == "separable")
         reach = np.where(unbounded, math.inf, node.radius * np.sqrt(np.maximum(np.diag(node.inverse), 0.0)))
@@ -292,6 +307,15 @@ class Learner:
             )
         return self.engine.predict(action, self.context(context))
 
+    @property
+    def revisions(self) -> tuple[Finding, ...]:
+        """The causes that the graph leaves out, and the policy reckons with."""
+        return self.engine.revisions if isinstance(self.engine, Believes) else ()
+
+    def findings(self) -> Sequence[Finding]:
+        """What the rounds say against the graph besides `revisions`, as far as the policy watches it."""
+        return self.engine.findings() if isinstance(self.engine, Believes) else ()
+
     def unset(self, action: Action) -> list[str]:
         """The variables that are always set, but not by this action."""
         chosen = {self.graph.nodes[v - 1] for v in action.ids}
@@ -312,7 +336,7 @@ class Learner:
         {'X3': 1}
         """
         now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
-        action = self.problem.checked(self.engine.best(now).action, self.label)
+        action = self.problem.checked(best(self.engine, now).action, self.label)
         return self._predicted(action, now)
 
     def assess(
@@ -339,50 +363,52 @@ class Learner:
         1.0
         """
         now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
-        action = self.problem.checked(self.engine.best(now).action, self.label) if do is None else self.action(do)
-        told = self._predicted(action, now)
+        action = self.problem.checked(best(self.engine, now).action, self.label) if do is None else self.action(do)
+        answer = self._predicted(action, now)
         idle = None if self.unset(NOTHING) and self.keeps_model else self._predicted(NOTHING, now)
+        answer = answer._replace(nothing=None if idle is None else Worth(idle.value, idle.interval))
         if self.unknowable(action):
-            return told._replace(nothing=None if idle is None else Worth(idle.value, idle.interval))
-        chance = self.engine.chance(action, now) if self.problem.allows(action) else None
-        gap, proof = self.engine.gap(action, now, within), self.engine.guaranteed(action, now, delta)
+            return answer
+        engine, chance, proof = self.engine, None, None
+        if isinstance(engine, Weighs) and self.problem.allows(action):
+            chance = engine.chance(action, now)
+        if isinstance(engine, Proves):
+            proof = engine.guaranteed(action, now, delta)
+        widest, more = gap(engine, action, now, within)
         proved = 1.0 if proof is None or proof.gap is None else proof.gap
-        return told._replace(
-            nothing=None if idle is None else Worth(idle.value, idle.interval),
+        return answer._replace(
             uplift=None if idle is None else self._uplift(action, now),
             probability_best=None if chance is None else chance.best,
             expected_loss=None if chance is None else chance.loss,
-            gap=min(gap.gap, proved),
-            more_rounds=gap.more,
+            gap=min(widest, proved),
+            more_rounds=more,
             guaranteed=proof,
             levers=self._levers(now) if self.keeps_model and idle is not None else (),
         )
 
     def _uplift(self, action: Action, now: Situation) -> Worth | None:
         """What an action adds to doing nothing, from the contrast of the two."""
-        told = self.engine.contrast(NOTHING, [action], now.context)
-        value = float(told.value[0])
+        value, low, high, _ = (float(part[0]) for part in contrast(self.engine, NOTHING, [action], now.context))
         if action == NOTHING or math.isnan(value):
             return None if math.isnan(value) else Worth(0.0, Interval(0.0, 0.0))
-        return Worth(value, Interval(float(told.low[0]), float(told.high[0])))
+        return Worth(value, Interval(low, high))
 
     def _levers(self, now: Situation) -> tuple[LeverEffect, ...]:
         """What setting each variable alone adds to doing nothing, for each value that it may be set to."""
-        rows = self.problem.rules
+        rules = self.problem.rules
         alone = [
             Action((self.graph.index(name),), (value,))
             for name in self.graph.controllable
-            for value in rows.values_of(name)
+            for value in rules.values_of(name)
             if name not in self.problem.hidden and (now.available is None or self.graph.index(name) in now.available)
         ][:MOST_RIVALS]
         if not alone:
             return ()
-        told = self.engine.contrast(NOTHING, alone, now.context)
-        found = []
-        for i, action in enumerate(alone):
-            (name, value), effect = next(iter(action.named(self.graph).items())), float(told.value[i])
-            found.append(lever_effect(name, value, effect, Interval(float(told.low[i]), float(told.high[i]))))
-        return tuple(found)
+        effects, lows, highs, _ = (part.tolist() for part in contrast(self.engine, NOTHING, alone, now.context))
+        return tuple(
+            lever_effect(*next(iter(action.named(self.graph).items())), effect, Interval(low, high))
+            for action, effect, low, high in zip(alone, effects, lows, highs, strict=True)
+        )
 
     def gap(self, available: Iterable[str] | None = None, context: Context | None = None) -> float:
         """By how much any allowed action may be better than the recommended one at most: with 95%, at every look.
@@ -395,7 +421,7 @@ class Learner:
         1.0
         """
         now = Situation(np.zeros(self.engine.draws), self.context(context), self.available(available))
-        return self.engine.gap(self.engine.best(now).action, now).gap
+        return gap(self.engine, best(self.engine, now).action, now).gap
 
     def unknowable(self, action: Action) -> str:
         """Why no model can tell what an action does, whatever is seen; "" where one can."""
@@ -410,17 +436,12 @@ class Learner:
 
     def _predicted(self, action: Action, now: Situation) -> Recommendation:
         value, low, high = (math.nan, 0.0, 1.0) if self.unknowable(action) else self.engine.predict(action, now.context)
-        return Recommendation(
-            action.named(self.graph), value, Interval(low, high), interval_words=self.engine.interval_words
-        )
+        return Recommendation(action.named(self.graph), value, Interval(low, high), interval_words=self.interval_words)
 
-    def _beliefs(self, what: str) -> Beliefs:
-        beliefs = self.engine.beliefs()
-        if beliefs is None:
-            raise PolicyError(
-                f"{self.label} keeps no model of the causes, so it has no {what}. Use CausalUCB, BLMLR or BGLMOFU."
-            )
-        return beliefs
+    @property
+    def interval_words(self) -> str:
+        """What the intervals of values promise, for people."""
+        return self.engine.interval_words if isinstance(self.engine, Promises) else "by the policy's own measure"
 
 
 def _mapping(do: Do | None) -> Mapping[str, float]:

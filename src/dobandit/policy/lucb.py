@@ -1,27 +1,51 @@
-"""LUCB on arms: BestSet for those who do not know what causes what, or do not believe it."""
+"""LUCB on arms: BestSet for those who do not know what causes what, or do not believe it; and what all engines have in
+common that let two actions compete until one is the answer."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from dobandit.errors import PolicyError
+from dobandit.estimation.confidence import checked_delta
 from dobandit.estimation.kl import kl_level, kl_lower, kl_upper
 from dobandit.kernels import kernel
 from dobandit.oracle.action_list import pick
 from dobandit.oracle.actions import Action
+from dobandit.policy.answers import Gap, Guaranteed
 from dobandit.policy.arms import ArmsEngine
-from dobandit.policy.base import BY_COIN, Policy, checked_answer, require_bool, words_of_two
-from dobandit.policy.engine import Choice, Engine, Gap, Guaranteed, Interval, Situation
+from dobandit.policy.base import Policy, positive, require_bool
+from dobandit.policy.engine import Choice, Engine, Interval, Situation
 from dobandit.policy.own_outcomes import numbered
 from dobandit.policy.problem import Problem
+from dobandit.policy.questions import gap_to_rivals
+from dobandit.texts import decimals, fixed
 
 
 @dataclass(frozen=True)
-class LUCB(Policy):
+class FindsAnswer(Policy):
+    """A policy that looks for an action which falls short of the best by more than epsilon with probability delta at
+    most."""
+
+    epsilon: float = 0.05
+    delta: float = 0.05
+
+    def __post_init__(self) -> None:
+        if positive("epsilon", self.epsilon) >= 1.0:
+            raise PolicyError(f"epsilon must be above 0 and below 1, but got {self.epsilon!r}. Try 0.05.")
+        checked_delta(self.delta)
+
+    @property
+    def stop_within(self) -> float:
+        return float(self.epsilon)
+
+
+@dataclass(frozen=True)
+class LUCB(FindsAnswer):
     """Find an arm that none is better than by more than epsilon, by each arm's own outcomes alone; then play it.
 
     epsilon  how much the answer may fall short of the best, above 0 and below 1
@@ -42,24 +66,62 @@ class LUCB(Policy):
     name: ClassVar[str] = "lucb"
     any_graph: ClassVar[bool] = True
 
-    epsilon: float = 0.05
-    delta: float = 0.05
     prune: bool = False
 
     def __post_init__(self) -> None:
-        checked_answer(self.epsilon, self.delta)
+        super().__post_init__()
         require_bool("prune", self.prune)
 
     @property
     def label(self) -> str:
         return f"LUCB ({self.epsilon:g}{', pruned' if self.prune else ''})"
 
-    @property
-    def stop_within(self) -> float:
-        return float(self.epsilon)
-
     def engine(self, problem: Problem) -> Engine:
         return LUCBEngine(problem, float(self.epsilon), float(self.delta), self.prune)
+
+
+class Standing(NamedTuple):
+    """The best action and its rival, and by how much the rival can be ahead at most; at least 0."""
+
+    best: Action
+    rival: Action
+    gap: float
+
+
+class TwoCompete(Engine):
+    """Two actions compete until one is the answer: no other is better by more than epsilon.
+
+    played  why a round is played before that, for people
+    """
+
+    epsilon: float
+    played = "a coin chose between them"
+
+    def standing(self, now: Situation, best: Action | None = None) -> Standing:
+        """Who is best (None: by the estimate), and who may be better."""
+        raise NotImplementedError
+
+    def choose(self, now: Situation) -> Choice:
+        best, rival, gap = self.standing(now)
+        action = rival if gap > self.epsilon and now.draws[1] < 0.5 else best
+        return Choice(action, math.nan)  # one of two, not the largest of many
+
+    def compare(self, now: Situation, optimistic: bool = True) -> Sequence[tuple[Action, float]]:
+        return [] if optimistic else super().compare(now, optimistic)  # type: ignore[safe-super]
+
+    def runner_up(self, action: Action, now: Situation) -> tuple[Action, float] | None:
+        """The other one of the two that competed, with the upper end of its interval."""
+        other = next((one for one in self.standing(now)[:2] if one != action), None)
+        return None if other is None else (other, self.predict(other, now.context).high)
+
+    def reason(self, now: Situation) -> str:
+        best, rival, gap = self.standing(now)
+        if gap <= self.epsilon:
+            return "it is the answer" + (" if the rounds under way bring what is expected" if now.pending else "")
+        pairs = (action.named(self.problem.graph).items() for action in (best, rival))
+        leader, other = (", ".join(f"{name}={value:g}" for name, value in pair) or "nothing" for pair in pairs)
+        better = fixed(gap, decimals(gap))
+        return f"setting {leader} looks best, but setting {other} may be better by up to {better}; {self.played}"
 
 
 @kernel
@@ -93,45 +155,33 @@ def lucb_arm(plays: Any, total: Any, index: Any, settings: Any, t: int, tie: flo
     return rival if gap > settings[0] and coin < 0.5 else best
 
 
-class LUCBEngine(ArmsEngine):
-    """Two arms compete until one is the answer."""
+class LUCBEngine(TwoCompete, ArmsEngine):
+    """The arms are the actions that compete."""
 
     def __init__(self, problem: Problem, epsilon: float, delta: float, prune: bool = False) -> None:
         super().__init__(problem, lucb_arm, (), prune=prune)
         self.settings = np.array([epsilon, delta, len(self.arms.ids)])
         self.epsilon, self.delta = epsilon, delta
 
-    # -- choosing ------------------------------------------------------------------------------------------------
-
-    def choose(self, now: Situation) -> Choice:
-        return super().choose(now)._replace(value=math.nan)  # one of two, not the largest of many
-
-    def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
-        return []
-
-    def reason(self, action: Action, now: Situation) -> str:
-        best, rival, gap = self._standing(now)
-        return words_of_two(self.problem, best, rival, gap, self.epsilon, bool(now.pending), BY_COIN)
-
-    def _standing(self, now: Situation, action: Action | None = None) -> tuple[Action, Action, float]:
-        """(best, rival, gap), of the leading arm or the one given."""
+    def standing(self, now: Situation, best: Action | None = None) -> Standing:
         arms, plays, total = self.playable(now)
-        best = int(leading_arm(plays, total, len(plays))) if action is None else numbered(arms)[action]
-        rival, gap = rival_of(best, plays, total, np.zeros(len(plays)), self.settings, now.draws[0])
-        return arms.row(best), arms.row(int(rival)), float(gap)
+        leader = int(leading_arm(plays, total, len(plays))) if best is None else numbered(arms)[best]
+        rival, gap = rival_of(leader, plays, total, np.zeros(len(plays)), self.settings, now.draws[0])
+        return Standing(arms.row(leader), arms.row(int(rival)), float(gap))
 
-    # -- answers and simulation ----------------------------------------------------------------------------------
+    def runner_up(self, action: Action, now: Situation) -> None:
+        return None
 
     def gap(self, action: Action, now: Situation, within: float | None = None) -> Gap:
         """What is proved, where it is: then nothing else stops it."""
-        told = self.guaranteed(action, now)
-        return super().gap(action, now, within) if told is None or told.gap is None else Gap(told.gap)
+        proof = self.guaranteed(action, now)
+        return gap_to_rivals(self, action, now, within) if proof is None or proof.gap is None else Gap(proof.gap)
 
     def guaranteed(self, action: Action, now: Situation, delta: float | None = None) -> Guaranteed | None:
         """The gap alone; None with a context, over which an arm's mean is taken."""
-        now = now._replace(pending=())
+        now = now._replace(draws=np.zeros(self.draws), pending=())
         playable, listed = numbered(self.playable(now)[0]).keys(), numbered(self.arms).keys()
         if self.problem.graph.context or action not in playable or not playable <= listed:
             return None
-        gap = self._standing(now._replace(draws=np.zeros(self.draws)), action)[2]
-        return Guaranteed(Interval(*self.predict(action, now.context)[1:]), None, None, gap)
+        interval = Interval(*self.predict(action, now.context)[1:])
+        return Guaranteed(interval, None, None, self.standing(now, action).gap)

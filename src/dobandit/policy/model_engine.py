@@ -19,37 +19,28 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.checks import MOST_ROUNDS_EVER
 from dobandit.errors import InterventionError
 from dobandit.estimation.belief import Belief, layout_of, with_room
 from dobandit.estimation.estimators import Estimator
 from dobandit.kernels import with_kernels
 from dobandit.oracle.action_list import IDLE, ActionList
 from dobandit.oracle.actions import Action, Actions, actions_of
-from dobandit.policy.beliefs import Beliefs
-from dobandit.policy.engine import (
-    Array,
-    Choice,
-    Draws,
-    Engine,
-    Estimate,
-    Pending,
-    Rounds,
-    Situation,
-    copied,
-    without_helpers,
-)
+from dobandit.policy.beliefs import Beliefs, target_interval
+from dobandit.policy.engine import Array, Choice, Draws, Engine, Estimate, Pending, Rounds, Situation, copied
 from dobandit.policy.evaluators import Evaluator, EvaluatorMaker
-from dobandit.policy.intervals import target_interval
+from dobandit.policy.graph_evidence import Finding
 from dobandit.policy.own_outcomes import NOT_KEPT, OwnOutcomes
-from dobandit.policy.pending import expect_round
+from dobandit.policy.pending import expect_pending
 from dobandit.policy.problem import Problem
+from dobandit.policy.questions import play_rounds
 from dobandit.policy.radii import initialising, set_radii, words_of
-from dobandit.policy.recording import Recorder, Tape
+from dobandit.policy.recording import Recorder, Sizes, Tape
 from dobandit.policy.rounds import pick_best, play
 from dobandit.policy.unordered import spread_batches
 from dobandit.policy.world import World
 
-_NOT_KEPT: NDArray[np.int8] = np.zeros((0, 0), dtype=np.int8)
+_NO_CODES: NDArray[np.int8] = np.zeros((0, 0), dtype=np.int8)
 KEPT_EVALUATORS = 32  # lists of actions for different available variables
 
 
@@ -72,6 +63,9 @@ class ModelEngine(Engine):
 
     choose_rule: Any = staticmethod(pick_best)
     own: OwnOutcomes = NOT_KEPT
+    trusts_intervals = watches_graph = False
+    revisions: tuple[Finding, ...] = ()
+    most_expected = MOST_ROUNDS_EVER  # rounds of one pending action; more teach nothing that would matter
     _borrowed = False
     _evaluator: Evaluator
 
@@ -81,7 +75,7 @@ class ModelEngine(Engine):
         self.layout, self.rho = layout_of(problem.graph), np.zeros(len(problem.graph) + 1)
         self.evaluator = parts.make(problem, None, None)
         self._evaluators: dict[tuple[int, ...], Evaluator] = {}
-        self._expected: tuple[int, tuple[Pending, ...], Belief | None] = (0, (), None)
+        self._expected: tuple[int, list[tuple[Action, bytes, int]], Belief] = (-1, [], self.state)
 
     @property
     def rounds(self) -> int:
@@ -102,12 +96,19 @@ class ModelEngine(Engine):
         return None if self.searches else self.listed.actions
 
     def copy(self) -> Self:
-        twin = type(self).__new__(type(self))
-        twin.__dict__.update(without_helpers(self.__dict__, type(self)))
+        twin = self._bare()
         # Nothing that loops are given is shared: threads would wait for each other to count references to it.
         twin.state, twin.rho, twin.optimism, twin.own = copied((self.state, self.rho, self.optimism, self.own))
-        twin._expected = (0, (), None)
+        twin._expected = (-1, [], twin.state)
         twin._borrowed, twin._evaluators = True, {}
+        return twin
+
+    def _bare(self) -> Self:
+        """One with the same attributes, but for the helpers that were made when they were first needed."""
+        of = type(self)
+        twin = of.__new__(of)
+        made = {name for name in vars(self) if isinstance(getattr(of, name, None), cached_property)}
+        vars(twin).update({name: value for name, value in vars(self).items() if name not in made})
         return twin
 
     @property
@@ -124,39 +125,26 @@ class ModelEngine(Engine):
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    def update(self, rounds: Rounds) -> None:
-        if (rounds.counts > 1).any():
-            self.update_unordered(rounds)
-        else:
-            self._take(rounds, None)
-
-    def update_unordered(self, rounds: Rounds) -> None:
-        self._take(rounds, np.array([len(rounds.counts)]))
-
-    def update_batches(self, rounds: Rounds, sizes: NDArray[np.int64]) -> None:
-        self._take(rounds, sizes)
+    def update(self, rounds: Rounds, sizes: Sizes = None) -> None:
+        self._take(rounds, np.array([len(rounds.counts)]) if sizes is None and (rounds.counts > 1).any() else sizes)
 
     @property
     def weighs_by_order(self) -> bool:
         return self.estimator.weighs_by_order
 
-    @property
-    def _hidden(self) -> list[int]:
-        """Variables that the log keeps and nothing is learned from."""
-        graph = self.problem.graph
-        return [graph.index(name) for name in self.problem.hidden if name in graph]
-
-    def _take(self, rounds: Rounds, sizes: NDArray[np.int64] | None) -> None:
+    def _take(self, rounds: Rounds, sizes: Sizes) -> None:
         """Rounds in their order, or, with sizes, batches one after another whose own order is lost."""
         self._teach(rounds, sizes)
 
-    def _teach(self, rounds: Rounds, sizes: NDArray[np.int64] | None) -> None:
+    def _teach(self, rounds: Rounds, sizes: Sizes) -> None:
         """What such rounds say of the nodes."""
         if sizes is None or not self.weighs_by_order or max(sizes.max(initial=1), rounds.counts.max(initial=1)) == 1:
             self._learn(rounds)
-        else:
-            for part in spread_batches(rounds, sizes, self._hidden):
-                self._learn(part)
+            return
+        graph = self.problem.graph
+        hidden = [graph.index(name) for name in self.problem.hidden if name in graph]
+        for part in spread_batches(rounds, sizes, hidden):
+            self._learn(part)
 
     def _learn(self, rounds: Rounds) -> None:
         """Rounds in their order, as many at a time as there is room for."""
@@ -173,11 +161,6 @@ class ModelEngine(Engine):
     def choose(self, now: Situation) -> Choice:
         return self._choice(*self._proposed(now))
 
-    def best(self, now: Situation) -> Choice:
-        evaluator = self.evaluator_for(now.available)
-        self.score(evaluator, self.state, self.believed.known(now.context), optimistic=False)
-        return self._choice(evaluator, int(np.argmax(evaluator.plan.actions.scores["index"])))
-
     def score(
         self, evaluator: Evaluator, state: Belief, context: Array, draws: Array | None = None, optimistic: bool = True
     ) -> None:
@@ -185,12 +168,16 @@ class ModelEngine(Engine):
         set_radii(self.optimism, state.nodes, int(state.clock[0]), optimistic, self.rho)
         evaluator.evaluate(state, evaluator.plan, context, self.rho, np.zeros(self.draws) if draws is None else draws)
 
-    def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
-        if initialising(self.optimism, self.state_with_pending(now.pending).clock):
+    def compare(self, now: Situation, optimistic: bool = True) -> Sequence[tuple[Action, float]]:
+        if optimistic and initialising(self.optimism, self.state_with_pending(now.pending).clock):
             return []
-        if self.searches:
+        if optimistic and self.searches:
             return self._searched(now)
-        actions = self._proposed(now)[0].plan.actions
+        evaluator = self._proposed(now)[0] if optimistic else self._estimated(now._replace(pending=()))
+        actions = evaluator.plan.actions
+        if self.searches:
+            choice = self._choice(evaluator, int(np.argmax(actions.scores["index"])))
+            return [(choice.action, choice.value)]
         return [(actions.actions.row(i), value) for i, value in enumerate(actions.scores["index"].tolist())]
 
     def _proposed(self, now: Situation) -> tuple[Evaluator, int]:
@@ -201,6 +188,12 @@ class ModelEngine(Engine):
         context = self.believed.known(now.context)
         self.score(evaluator, state, context, now.draws)
         return evaluator, int(self.choose_rule(evaluator.plan, self._own_now(now), context, self.rho, now.draws))
+
+    def _estimated(self, now: Situation) -> Evaluator:
+        """The evaluator of the actions that can be chosen now, with the estimate of each."""
+        evaluator = self.evaluator_for(now.available)
+        self.score(evaluator, self.state, self.believed.known(now.context), optimistic=False)
+        return evaluator
 
     def _own_now(self, now: Situation) -> OwnOutcomes:
         """What each action of now brought by itself."""
@@ -220,15 +213,15 @@ class ModelEngine(Engine):
     def _searched(self, now: Situation) -> list[tuple[Action, float]]:
         """A search has no list: what it finds is compared with what it finds without one of the chosen variables."""
         best = self.choose(now)
-        graph, found = self.problem.graph, [(best.action, best.value)]
+        graph, pairs = self.problem.graph, [(best.action, best.value)]
         for v in best.action.ids:
             ids = now.available if now.available is not None else tuple(map(graph.index, graph.controllable))
             try:
                 other = self.choose(now._replace(available=tuple(i for i in ids if i != v)))
             except InterventionError:  # a required variable, or no set without it
                 continue
-            found.append((other.action, other.value))
-        return found
+            pairs.append((other.action, other.value))
+        return pairs
 
     def evaluator_for(self, available: tuple[int, ...] | None) -> Evaluator:
         """The evaluator of the actions of these variables; None: of all."""
@@ -248,24 +241,20 @@ class ModelEngine(Engine):
         """
         if not pending:
             return self.state
+        keys = [(one.action, one.context.tobytes(), one.size) for one in pending]
         rounds, known, state = self._expected
-        if state is None or rounds != self.rounds or not _same(known, pending[: len(known)]):
-            known, state = (), copied(self.state)
+        if rounds != self.rounds or known != keys[: len(known)]:
+            known, state = [], copied(self.state)
         for one in pending[len(known) :]:
-            was_set = np.zeros(len(self.rho), dtype=np.bool_)
-            action = self.believed.flagged(one.action)
-            was_set[list(action.ids)] = True
-            state = self._expect(state, action.over(self.believed.known(one.context)), was_set, one.size)
-        self._expected = (self.rounds, pending, state)
+            state = self._expect(state, one)
+        self._expected = (self.rounds, keys, state)
         return state
 
-    def _expect(self, state: Belief, fixed: Array, was_set: NDArray[np.bool_], size: int) -> Belief:
-        """Take in what so many rounds of an action are expected to teach."""
-        graph, squares = self.believed.graph, np.ascontiguousarray(self.state.slots["line"])
-        order = np.array([graph.index(name) for name in graph.topological_order], dtype=np.int64)
-        means, row, varies = np.ones(len(self.rho)), np.zeros(len(state.row)), not self.problem.continuous
-        for _ in range(size):
-            expect_round(state, order, squares, fixed, was_set, means, row, varies, self.weighs_by_order)
+    def _expect(self, state: Belief, pending: Pending) -> Belief:
+        """Take in what the rounds of an action are expected to teach."""
+        state, _ = with_room(state)
+        estimate = np.ascontiguousarray(self.state.slots["line"])
+        expect_pending(state, estimate, self.believed, pending, self.weighs_by_order, self.most_expected)
         return state
 
     # -- answers -------------------------------------------------------------------------------------------------
@@ -277,6 +266,9 @@ class ModelEngine(Engine):
     @property
     def interval_words(self) -> str:
         return words_of(self.optimism)
+
+    def findings(self) -> Sequence[Finding]:
+        return ()
 
     def beliefs(self) -> Beliefs:
         return Beliefs(self.estimator, self.layout, self.state, self.optimism, self.believed.links, self.believed.flags)
@@ -290,9 +282,9 @@ class ModelEngine(Engine):
 
     def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
         if self.searches and not world.model.is_linear:  # what is not listed is valued by a linear pass there
-            super().run(world, recorder, draws)
+            play_rounds(self, world, recorder, draws)
             return
-        self.play(world, recorder.tape, draws, _NOT_KEPT)
+        self.play(world, recorder.tape, draws, _NO_CODES)
 
     def play(self, world: World, tape: Tape, draws: Draws, codes: NDArray[np.int8]) -> None:
         """Compiled rounds; what is seen goes into `codes`, rows of a log (`policy.recording`), where it has any."""
@@ -306,10 +298,3 @@ class ModelEngine(Engine):
             done += room
             if done >= len(draws.world):
                 return
-
-
-def _same(known: tuple[Pending, ...], given: tuple[Pending, ...]) -> bool:
-    return len(known) == len(given) and all(
-        a.action == b.action and a.size == b.size and np.array_equal(a.context, b.context, equal_nan=True)
-        for a, b in zip(known, given, strict=True)
-    )

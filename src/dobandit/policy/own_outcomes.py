@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,11 +46,6 @@ def numbered(actions: Actions) -> dict[Action, int]:
     return {actions.row(i): i for i in range(len(actions.ids))}
 
 
-def columns_of(number: dict[Action, int], actions: Iterable[Action]) -> NDArray[np.int64]:
-    """The column of each of these actions; -1 where it has none."""
-    return np.array([number.get(action, -1) for action in actions], dtype=np.int64)
-
-
 def require_room(who: str, actions: int, contexts: int) -> None:
     """Refuse more actions and context variables than there is room for."""
     if actions << contexts > _MOST_CELLS:
@@ -69,16 +64,6 @@ def pattern_of(context: Any, fixed: Any) -> int:
     return code
 
 
-def widened(own: OwnOutcomes, number: dict[Action, int], actions: Iterable[Action]) -> OwnOutcomes:
-    """With a column behind the others for each of these actions that has none, which `number` gets too."""
-    new = [action for action in dict.fromkeys(actions) if action not in number]
-    if not new:
-        return own
-    number.update(zip(new, range(len(number), len(number) + len(new)), strict=True))
-    plays, total = (np.pad(part, ((0, 0), (0, len(new)))) for part in (own.plays, own.total))
-    return own._replace(sets=np.append(own.sets, [bool(action.ids) for action in new]), plays=plays, total=total)
-
-
 def actions_in(rounds: Rounds) -> list[Action]:
     """What each round set. A long log repeats a few actions, and each of them is read once."""
     told = np.where(rounds.was_set, rounds.values, np.nan)
@@ -95,10 +80,15 @@ def actions_in(rounds: Rounds) -> list[Action]:
 
 def note_rounds(own: OwnOutcomes, number: dict[Action, int], rounds: Rounds, every: bool = False) -> OwnOutcomes:
     """Take rounds in. One whose context or target was not seen says nothing of what its action does by itself, nor does
-    one with an action that is not in the list, unless every action counts: then it gets a column."""
+    one with an action that is not in the list, unless every action counts: then it gets a column behind the others."""
     actions = actions_in(rounds)
-    own = widened(own, number, actions) if every else own
-    note_rows(*own, columns_of(number, actions), rounds.values, rounds.counts)
+    new = [action for action in dict.fromkeys(actions) if every and action not in number]
+    if new:
+        number.update(zip(new, range(len(number), len(number) + len(new)), strict=True))
+        plays, total = (np.pad(part, ((0, 0), (0, len(new)))) for part in (own.plays, own.total))
+        own = own._replace(sets=np.append(own.sets, [bool(action.ids) for action in new]), plays=plays, total=total)
+    columns = np.array([number.get(action, -1) for action in actions], dtype=np.int64)
+    note_rows(*own, columns, rounds.values, rounds.counts)
     return own
 
 
@@ -124,21 +114,24 @@ def note_play(sets: Any, plays: Any, total: Any, rounds: Any, pattern: int, acti
         rounds[0] += sets[action]
 
 
-def outcomes_of(own: OwnOutcomes, columns: NDArray[np.int64], context: Array) -> tuple[Array, Array]:
-    """(rounds, sum of Y) in a context of actions with these columns; 0 of those with the column -1."""
-    pattern = pattern_of(own.context, context)
-    return tuple(np.where(columns >= 0, part[pattern, columns], 0.0) for part in (own.plays, own.total))  # type: ignore[return-value]
-
-
-def expect_outcomes(own: OwnOutcomes, number: dict[Action, int], pending: tuple[Pending, ...]) -> OwnOutcomes:
-    """With what is under way: it counts as played, with the mean that the action has (with 1/2 where it has none)."""
-    if not pending:
-        return own
-    plays, total, sizes = own.plays.copy(), own.total.copy(), Counter[tuple[int, int]]()
+def outcomes_of(
+    own: OwnOutcomes,
+    number: dict[Action, int],
+    actions: Sequence[Action],
+    context: Array,
+    pending: Iterable[Pending] = (),
+    expected: Callable[[Action], float] | None = None,
+) -> tuple[Array, Array]:
+    """(rounds, sum of Y) of each action in a context. What is under way counts as played, with the mean that is
+    expected of it: by default the one that the action has, or 1/2."""
+    pattern, columns = pattern_of(own.context, context), np.array([number.get(each, -1) for each in actions])
+    plays, total = (np.where(columns >= 0, part[pattern, columns], 0.0) for part in (own.plays, own.total))
+    under_way = Counter[Action]()
     for one in pending:
-        if one.action in number:
-            sizes[pattern_of(own.context, one.context), number[one.action]] += one.size
-    for cell, size in sizes.items():
-        plays[cell] += size
-        total[cell] += size * (own.total[cell] / own.plays[cell] if own.plays[cell] else 0.5)
-    return own._replace(plays=plays, total=total)
+        under_way[one.action] += one.size if pattern_of(own.context, one.context) == pattern else 0
+    for i, action in enumerate(actions if under_way else ()):
+        if size := under_way[action]:
+            mean = total[i] / plays[i] if plays[i] else 0.5
+            plays[i] += size
+            total[i] += size * (mean if expected is None else expected(action))
+    return plays, total

@@ -12,14 +12,21 @@ nothing has shown, with an inverse of 1e16.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dobandit.estimation.belief import add_to_cell
+import numpy as np
+from numpy.typing import NDArray
+
+from dobandit.estimation.belief import Belief, add_to_cell
 from dobandit.estimation.estimators import FLOOR
 from dobandit.estimation.least_squares import add_row, end_round, refresh
 from dobandit.estimation.mixture import CURVED, OWN_LINES, TABLE, fit_curve, line_of, member_means
 from dobandit.kernels import inlined, kernel
 from dobandit.model.link_kernels import IDENTITY, value_at
+
+if TYPE_CHECKING:
+    from dobandit.policy.engine import Pending
+    from dobandit.policy.problem import Problem
 
 SURE = 1e-10
 MOST_TABULATED = 6  # parents of a node whose cells are expected one by one
@@ -125,3 +132,20 @@ def expect_round(
     for slot in range(len(squares)):
         slots[slot]["line"] = squares[slot]
     end_round(nodes, pairs, work, belief.clock)
+
+
+def expect_pending(
+    belief: Belief, estimate: NDArray[np.float64], problem: Problem, pending: Pending, weighs: bool, most: int
+) -> None:
+    """Take in what the rounds of a pending action are expected to teach, `most` of them at most.
+
+    estimate  by slot, the least-squares estimate, which stays
+    weighs    whether a row weighs by what it can tell
+    """
+    graph, action = problem.graph, problem.flagged(pending.action)
+    fixed = action.over(problem.known(pending.context))
+    means, was_set, row = np.ones(len(fixed)), np.zeros(len(fixed), dtype=np.bool_), np.zeros(len(belief.row))
+    was_set[list(action.ids)] = True
+    order = np.array([graph.index(name) for name in graph.topological_order], dtype=np.int64)
+    for _ in range(min(pending.size, most)):
+        expect_round(belief, order, estimate, fixed, was_set, means, row, not problem.continuous, weighs)

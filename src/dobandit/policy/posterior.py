@@ -28,7 +28,8 @@ from dobandit.oracle.action_list import action_list, held_at
 from dobandit.oracle.actions import Action, actions_of
 from dobandit.oracle.exact_pass import expect_actions
 from dobandit.oracle.frontier import columns_for, frontier_of
-from dobandit.policy.engine import Chance
+from dobandit.policy.answers import Chance
+from dobandit.policy.beliefs import patterns_of
 from dobandit.policy.problem import Problem
 
 Array = NDArray[np.float64]
@@ -174,15 +175,6 @@ def _normal(rng: np.random.Generator, draws: int, mean: Array, covariance: Array
     """By eigenvalues: rounding may leave a covariance with one that is slightly below 0."""
     values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
     return mean + rng.standard_normal((draws, len(mean))) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
-
-
-def patterns_of(parents: NDArray[Any]) -> Array:
-    """Every pattern of a node's parents, bit j that of the j-th that is not the constant."""
-    first = 1 if len(parents) and parents[0] == 0 else 0
-    bits = len(parents) - first
-    rows = np.ones((1 << bits, len(parents)))
-    rows[:, first:] = (np.arange(1 << bits)[:, None] >> np.arange(bits)) & 1
-    return rows
 
 
 @kernel

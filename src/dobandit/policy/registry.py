@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 GROUP = "dobandit.policies"
 _HOMES = {
     "causal-ucb": "causal_ucb.CausalUCB",
-    "causal-ts": "causal_ts.CausalTS",
-    "blm-lr": "blm_lr.BLMLR",
-    "bglm-ofu": "bglm_ofu.BGLMOFU",
+    "causal-ts": "causal_ucb.CausalTS",
+    "blm-lr": "paper_policies.BLMLR",
+    "bglm-ofu": "paper_policies.BGLMOFU",
     "ucb": "arms.UCB",
     "kl-ucb": "arms.KLUCB",
     "best-set": "best_set.BestSet",

@@ -19,7 +19,7 @@ hidden cause   a node that answers differently when its cause W was set gets a c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Self
 
@@ -29,10 +29,11 @@ from numpy.typing import NDArray
 from dobandit.errors import PolicyError
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.model.links import identity
-from dobandit.policy.engine import Array, Draws, Engine, Rounds, without_helpers
+from dobandit.policy.engine import Array, Draws, Rounds
 from dobandit.policy.graph_evidence import HIDDEN_CAUSE, Finding, GraphEvidence
 from dobandit.policy.model_engine import ModelEngine, Parts
 from dobandit.policy.problem import Problem
+from dobandit.policy.questions import play_rounds
 from dobandit.policy.recording import Recorder, RoundLog, Sizes, Tape, decoded, encoded
 from dobandit.policy.world import World
 
@@ -110,7 +111,7 @@ class RevisingEngine(ModelEngine):
 
     def __init__(self, problem: Problem, parts: Callable[[Problem], Parts]) -> None:
         self.problem, self._parts = problem, parts
-        self._revisions: tuple[Finding, ...] = ()
+        self.revisions = ()
         self._log = RoundLog(len(problem.graph) + 1)
         self._revises = not problem.continuous
         self._begin(problem)
@@ -121,22 +122,15 @@ class RevisingEngine(ModelEngine):
         super().__init__(believed, self._parts(believed))
         self.problem = given
         self._evidence: GraphEvidence | None = None
-        self._stage: tuple[Recorder, World, Tape, NDArray[np.int64]] | None = None
 
-    @property
-    def revisions(self) -> tuple[Finding, ...]:
-        return self._revisions
-
-    def findings(self) -> list[Finding]:
+    def findings(self) -> Sequence[Finding]:
         return [] if self._evidence is None else self._evidence.findings(ALPHA)
 
     def copy(self) -> Self:
         twin = super().copy()
-        twin._log, twin._stage = self._log.copy(), None
+        twin._log = self._log.copy()
         twin._evidence = None if self._evidence is None else self._evidence.copy()
         return twin
-
-    # -- learning ------------------------------------------------------------------------------------------------
 
     def _take(self, rounds: Rounds, sizes: Sizes) -> None:
         """Rounds in their order, or batches, up to each look."""
@@ -174,13 +168,12 @@ class RevisingEngine(ModelEngine):
             self._evidence = self._evidence or GraphEvidence(self.believed)
             self._evidence.update(rounds)
 
-    def _look(self) -> None:
-        """Reckon with the cause that the rounds speak for most, where they do."""
+    def _look(self) -> bool:
+        """Reckon with the cause that the rounds speak for most, where they do; whether there was one."""
         found = None if self._evidence is None else self._evidence.loudest_cause(ALPHA, by_set=not self.searches)
         if found is None:
-            return
-        fresh = type(self).__new__(type(self))
-        fresh.__dict__.update(without_helpers(self.__dict__, type(self)))
+            return False
+        fresh = self._bare()
         try:
             fresh._begin(with_cause(self.believed, found))
             self._revises = fresh.searches <= self.searches  # else more can matter now than can be listed
@@ -188,22 +181,21 @@ class RevisingEngine(ModelEngine):
             self._revises = False
         if self._revises:
             self.__dict__ = fresh.__dict__
-            self._revisions += (found,)
+            self.revisions += (found,)
             for rounds, sizes in self._log.told():
                 self._relearn(rounds, sizes)
-
-    # -- simulation ----------------------------------------------------------------------------------------------
+        return self._revises
 
     def run(self, world: World, recorder: Recorder, draws: Draws) -> None:
         if self.searches and not world.model.is_linear:  # what is not listed is valued by a linear pass there
-            Engine.run(self, world, recorder, draws)
+            play_rounds(self, world, recorder, draws)
             return
         done, rounds, width = 0, len(draws.world), self._log.width
+        there, tape, numbers = self._staged(world, recorder)
         while True:  # also without rounds, which only compiles
             look = next_look(self.rounds)
             self._revises = self._keeps(look - self.rounds)
             part = slice(done, min(done + look - self.rounds, rounds) if self._revises else rounds)
-            there, tape, numbers = self._staged(world, recorder)
             kept = part.stop - part.start if self._revises else 0
             codes: NDArray[np.int8] = np.zeros((kept, len(self.believed.graph) + 1), dtype=np.int8)
             self.play(there, tape, Draws(draws.world[part], self.enough_draws(draws.policy[part])), codes)
@@ -212,20 +204,18 @@ class RevisingEngine(ModelEngine):
                 once = np.ones(kept, dtype=np.int64)
                 self._log.add(np.ascontiguousarray(codes[:, :width]), once)
                 self._count(decoded(codes, once))
-            if kept and self.rounds >= look:
-                self._look()
+            if kept and self.rounds >= look and self._look():
+                there, tape, numbers = self._staged(world, recorder)
             done = part.stop
             if done >= rounds:
                 return
 
     def _staged(self, world: World, recorder: Recorder) -> tuple[World, Tape, NDArray[np.int64]]:
         """The world with its flags, and a tape for the actions that are listed now."""
-        if not self._revisions:
+        if not self.revisions:
             return world, recorder.tape, _NO_NUMBERS
-        if self._stage is None or self._stage[0] is not recorder:
-            there = World(world.model, self.believed.graph, self.believed.flags)
-            self._stage = recorder, there, *recorder.tape_for(self.actions(), len(self.problem.graph))
-        return self._stage[1:]
+        there = World(world.model, self.believed.graph, self.believed.flags)
+        return there, *recorder.tape_for(self.actions(), len(self.problem.graph))
 
     def enough_draws(self, draws: Array) -> Array:
         """Rows of random numbers with as many as the revised problem needs."""

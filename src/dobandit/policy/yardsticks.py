@@ -178,11 +178,8 @@ class OracleEngine(Engine):
             self._best[key] = Choice(action_named(found.do, graph), math.nan)
         return self._best[key]
 
-    def best(self, now: Situation) -> Choice:
-        return self.choose(now)
-
-    def compared(self, now: Situation) -> Sequence[tuple[Action, float]]:
-        return []
+    def compare(self, now: Situation, optimistic: bool = True) -> Sequence[tuple[Action, float]]:
+        return [] if optimistic else [(self.choose(now).action, math.nan)]
 
     def predict(self, action: Action, context: NDArray[np.float64]) -> Estimate:
         known = {**self._known(context), **action.named(self.problem.graph)}
@@ -193,5 +190,5 @@ class OracleEngine(Engine):
     def interval_words(self) -> str:
         return "known, not estimated"
 
-    def update(self, rounds: Rounds) -> None:
+    def update(self, rounds: Rounds, sizes: NDArray[np.int64] | None = None) -> None:
         self.rounds += int(rounds.counts.sum())

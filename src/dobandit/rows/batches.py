@@ -7,7 +7,7 @@ Rows that do not say which trial they are of are summed up over the whole source
 predictions of rows that are not yet known, so that rows in the order of their values, as sums have them, would speak
 for tables and against everything that learns across patterns. So the rounds are shuffled (always in the same way) and
 cut into parts, each a small share of all before it. Each part has a trial for everything that was set in it. As the
-order is lost, intervals that rest on an order do without it (`Engine.update_unordered`).
+order is lost, intervals that rest on an order do without it (`Engine.update`).
 
 Rows that name their trial, by its number or the time at which it was closed, stay one trial, in the order of the
 source: an exported log comes back as the same trials.

@@ -13,8 +13,10 @@ from dobandit.estimation.confidence import wilson
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.causal_model import CausalModel
 from dobandit.oracle.rules import Rules
-from dobandit.policy.engine import Interval, Situation, no_context
+from dobandit.policy.engine import Draws, Engine, Interval, Situation, no_context
 from dobandit.policy.problem import Links
+from dobandit.policy.questions import best, gap
+from dobandit.policy.world import World
 from dobandit.simulation.run import Runner, prepare
 from dobandit.simulation.study import Policies, Study, study_of
 from dobandit.simulation.summaries import Summary, summarise
@@ -144,11 +146,22 @@ def _searches(runner: Runner, study: Study, label: str) -> Found:
     for run in range(study.replications):
         engine = unlearned.copy()
         for _, draws in runner.stretches([engine], run):
-            found = engine.search(runner.world, draws, within)
+            found = rounds_until(engine, runner.world, draws, within)
             rounds[run] += len(draws.world) if found is None else found
             if found is not None:
                 finished[run] = True
                 break
-        answer = engine.best(Situation(np.zeros(engine.draws), nothing)).action
+        answer = best(engine, Situation(np.zeros(engine.draws), nothing)).action
         shortfall.append(truth.best[0] - truth.value(answer, nothing))
     return Found(rounds, finished, np.array(shortfall), within, unlearned.delta)
+
+
+def rounds_until(engine: Engine, world: World, draws: Draws, within: float) -> int | None:
+    """Play rounds until no action can be better than the best by more than `within`; None: it still could be."""
+    for t, (world_draws, policy_draws) in enumerate(zip(draws.world, draws.policy, strict=True)):
+        now = Situation(policy_draws, world.context(world_draws))
+        if gap(engine, best(engine, now).action, now).gap <= within:
+            return t
+        action = engine.problem.checked(engine.choose(now).action, type(engine).__name__)
+        engine.update(world.play(action, world_draws))
+    return None

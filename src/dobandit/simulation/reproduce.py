@@ -26,11 +26,9 @@ from dobandit.model.links import identity
 from dobandit.model.table_model import TableModel
 from dobandit.policy.arms import UCB, EpsilonGreedy
 from dobandit.policy.base import Policy
-from dobandit.policy.bglm_ofu import BGLMOFU
-from dobandit.policy.blm_lr import BLMLR
-from dobandit.policy.causal_ts import CausalTS
-from dobandit.policy.causal_ucb import CausalUCB
+from dobandit.policy.causal_ucb import CausalTS, CausalUCB
 from dobandit.policy.engine import Engine
+from dobandit.policy.paper_policies import BGLMOFU, BLMLR
 from dobandit.policy.problem import Problem
 from dobandit.policy.yardsticks import Random
 from dobandit.simulation.result import StudyResult

@@ -27,6 +27,7 @@ from dobandit.checks import shown
 from dobandit.errors import DobanditError, SimulationError, closest, listed
 from dobandit.estimation.assumptions import diagnose_assumptions
 from dobandit.model.bglm import BinaryGLM, LinearModel
+from dobandit.policy.questions import listed_actions
 from dobandit.simulation.run import UNREADABLE, read_arrays, remove_finished
 from dobandit.simulation.study import TRUTHFUL, Study
 from dobandit.simulation.summaries import Difference, Summary, grouped_interval, paired_difference, summarise
@@ -148,7 +149,7 @@ class StudyResult:
         """
         counts = self.all_plays[self._row(label)].astype(np.int64)
         problem = self.study.problem_for(self.study.policies[label])
-        actions = self.study.policies[label].engine(problem).actions()
+        actions = listed_actions(self.study.policies[label].engine(problem))
         if not counts.shape[1] or actions is None:
             return {}
         named: dict[tuple[str, ...], NDArray[np.int64]] = {}

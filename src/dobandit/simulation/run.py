@@ -25,6 +25,7 @@ from dobandit.checks import shown
 from dobandit.compile_mode import announced_as
 from dobandit.errors import SimulationError
 from dobandit.policy.engine import Draws, Engine
+from dobandit.policy.questions import listed_actions, play_rounds, run
 from dobandit.policy.recording import Recorder, blank_tape
 from dobandit.policy.world import World
 from dobandit.simulation.function_model import FunctionModel, FunctionWorld, SampledTruth
@@ -98,9 +99,9 @@ class Runner:
 
     def play(self, engine: Engine, recorder: Recorder, draws: Draws) -> None:
         if isinstance(self.world, FunctionWorld):  # compiled rounds have no use for a function
-            Engine.run(engine, self.world, recorder, draws)
+            play_rounds(engine, self.world, recorder, draws)
         else:
-            engine.run(self.world, recorder, draws)
+            run(engine, self.world, recorder, draws)
 
     def _warm(self, engines: Sequence[Engine]) -> None:
         """Run no rounds at all (against a function: one), so that compiling is not taken for the policy's own time."""
@@ -113,7 +114,7 @@ class Runner:
     def _recorders(self, engines: Sequence[Engine]) -> list[Recorder]:
         truth, grid = self.prepared.truth, np.array(self.study.grid, dtype=np.int64)
         return [
-            Recorder(blank_tape(table, truth.best, grid), truth.value, self.problem.context_ids, engine.actions())
+            Recorder(blank_tape(table, truth.best, grid), truth.value, self.problem.context_ids, listed_actions(engine))
             for engine, table in zip(engines, self.prepared.tables, strict=True)
         ]
 
@@ -139,7 +140,7 @@ def prepare(study: Study) -> Prepared:
     action that each policy may play."""
     truth = (SampledTruth if isinstance(study.model, FunctionModel) else Truth)(study.model, study.problem)
     engines = [policy.engine(study.problem_for(policy)) for policy in study.policies.values()]
-    return Prepared(truth, tuple(truth.table(engine.actions()) for engine in engines))
+    return Prepared(truth, tuple(truth.table(listed_actions(engine)) for engine in engines))
 
 
 def run_block(study: Study, prepared: Prepared, replications: Sequence[int]) -> Block:

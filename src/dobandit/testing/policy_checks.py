@@ -14,6 +14,7 @@ from dobandit.graph.causal_graph import CausalGraph
 from dobandit.kernels import Kernel
 from dobandit.policy.engine import Action, Choice, Draws, Engine, Estimate
 from dobandit.policy.problem import Problem
+from dobandit.policy.questions import play_rounds
 from dobandit.policy.recording import Recorder
 from dobandit.simulation.run import Block, Prepared, Runner
 from dobandit.simulation.study import Study
@@ -95,7 +96,7 @@ class PlainRunner(Runner):
     """Plays every round by `choose` and `update`, whatever the engine's own `run` does."""
 
     def play(self, engine: Engine, recorder: Recorder, draws: Draws) -> None:
-        Engine.run(engine, self.world, recorder, draws)
+        play_rounds(engine, self.world, recorder, draws)
 
 
 class PlainExecutor:

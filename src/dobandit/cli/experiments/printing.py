@@ -14,7 +14,7 @@ import click
 from dobandit.cli.output import names, print_table, say
 from dobandit.cli.storage import VARIABLE, usual_storage
 from dobandit.experiment.reasons import gap_words, lever_words, may_stop, stop_words
-from dobandit.policy.engine import percent
+from dobandit.policy.answers import percent
 from dobandit.texts import action_words, counted, decimals, fixed, in_a_sentence
 
 if TYPE_CHECKING:

@@ -101,7 +101,7 @@ def diagnose_rounds(learner: Learner, every: Rounds, foretold: Foretold) -> Diag
     table, rounds = RoundsByVariable(every), int(every.counts.sum())
     recent = calibration_of(*foretold.only(last_half(foretold.trial)), continuous)
     nodes: list[NodeDiagnosis] = []
-    revisions = learner.engine.revisions
+    revisions = learner.revisions
     variables = tuple(diagnose_variable(name, v, table) for v, name in enumerate(graph.nodes, 1) if rounds)
     warnings = [
         f"{one.name!r} was not seen in {one.missing:.0%} of the rounds, which then tell nothing of it and of its "

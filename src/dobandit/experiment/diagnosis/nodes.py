@@ -14,6 +14,7 @@ from dobandit.experiment.diagnosis.link_test import RoundsByVariable, cells_of, 
 from dobandit.model.links import auto
 from dobandit.oracle.frontier import MOST_PARENTS
 from dobandit.policy.learner import Learner
+from dobandit.policy.questions import Believes
 
 LEVEL = 0.01  # chance that some node of a right model is said to contradict its data
 AGREES, CONTRADICTS, UNTESTED = "agrees", "contradicts", "cannot be tested"
@@ -72,7 +73,7 @@ def diagnose_node(learner: Learner, table: RoundsByVariable, v: int) -> tuple[No
     cells, name = cells_of(table, v, parents, continuous), graph.nodes[v - 1]
     rows, M = int(cells.n.sum()), (cells.V * cells.n[:, None]).T @ cells.V
     identified = rows > 0 and bool(np.linalg.eigvalsh(M).min(initial=1.0) > 1e-9 * max(np.trace(M), 1.0))
-    beliefs = learner.engine.beliefs()
+    beliefs = learner.engine.beliefs() if isinstance(learner.engine, Believes) else None
     known = None if beliefs is None else beliefs.node(v)
     status = known.status if identified and known is not None else "singular"
     zeta = None if continuous else zeta_of(table, named)

@@ -18,9 +18,8 @@ from dobandit.experiment.reasons import (
     nothing_yet,
     stop_words,
 )
-from dobandit.policy.answers import Recommendation
-from dobandit.policy.engine import Guaranteed
-from dobandit.policy.engine import percent as sure_of
+from dobandit.policy.answers import Guaranteed, Recommendation
+from dobandit.policy.answers import percent as sure_of
 from dobandit.texts import NOT_KNOWN, action_words, counted, decimals, fixed, in_a_sentence, percent, shortened
 
 SURE, LIKELY = 0.95, 0.8  # probabilities of being the best
