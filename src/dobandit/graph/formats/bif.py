@@ -26,8 +26,10 @@ from numpy.typing import NDArray
 from dobandit import limits
 from dobandit.errors import closest
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats.draft import ROLES, GraphDraft, many_states, marks
+from dobandit.graph.formats.binarise import too_few_states
+from dobandit.graph.formats.draft import GraphDraft, marks
 from dobandit.graph.formats.lexer import QUOTED, Tokens, quote, take_name, token_pattern, unquote
+from dobandit.graph.roles import ROLES
 
 _TOKENS = token_pattern(
     skip=r"\s++|//[^\r\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/",
@@ -97,7 +99,7 @@ class NetworkText:
                 self._mark(name)
         tokens.advance()
         if len(states) < 2:
-            raise tokens.error(many_states(name, states), at)
+            raise tokens.error(too_few_states(name, states), at)
         if len(set(states)) < len(states):
             raise tokens.error(f"the states of a variable differ, but {name[:40]!r} lists one twice.", at)
         self.draft.states[name] = states, at

@@ -19,8 +19,9 @@ import warnings
 from dobandit.errors import DobanditWarning
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.dot import SKIP, Attributes, BraceParser, begin
-from dobandit.graph.formats.draft import GraphDraft, isolated, usual_bias, usual_controllable
+from dobandit.graph.formats.draft import GraphDraft, isolated
 from dobandit.graph.formats.lexer import QUOTED, Tokens, quoted, token_pattern
+from dobandit.graph.roles import usual_bias, usual_controllable
 
 _TOKENS = token_pattern(
     skip=SKIP,

@@ -18,8 +18,9 @@ import re
 
 from dobandit import limits
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats.draft import ROLES, GraphDraft, isolated, marks
+from dobandit.graph.formats.draft import GraphDraft, isolated, marks
 from dobandit.graph.formats.lexer import QUOTED, Tokens, in_quotes, quoted, token_pattern, unescape
+from dobandit.graph.roles import ROLES
 
 NAMES = ("word", "quoted")
 _ANGLE = re.compile("[<>]")
