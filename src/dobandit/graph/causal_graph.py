@@ -17,9 +17,11 @@ from dobandit.checks import listable, shown
 from dobandit.errors import GraphError, closest
 from dobandit.graph.ordering import bad_edge, csr, find_cycle, natural_key, reached_from, topological_order
 from dobandit.graph.roles import ROLES, refuse_bad_roles, warn_about_useless
+from dobandit.texts import shortened
 
 Edge = tuple[str, str]
 Names = Iterable[str]
+_MOST_SHOWN_LINES, _MOST_SHOWN_OF_LINE = 60, 200
 
 
 class GraphArrays(NamedTuple):
@@ -380,6 +382,14 @@ class CausalGraph:
     def __repr__(self) -> str:
         hidden = f", {len(self.latent)} latent" if self.latent else ""
         return f"CausalGraph({len(self.nodes)} nodes{hidden}, {self.edge_count} edges, target={self.target!r})"
+
+    def __str__(self) -> str:
+        """The graph as an edge list, the first lines of it where it is long."""
+        from dobandit.graph.formats.edgelist import text_of
+
+        lines = [shortened(line, _MOST_SHOWN_OF_LINE) for line in text_of(self).splitlines()]
+        more = len(lines) - _MOST_SHOWN_LINES
+        return "\n".join(lines if more <= 0 else [*lines[:_MOST_SHOWN_LINES], f"... and {more:,} more lines"])
 
 
 def _edge(edge: Sequence[str]) -> Edge:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from dobandit.errors import GraphError, ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import plain_text
-from dobandit.graph.formats.bif import NetworkText, tables_text
+from dobandit.graph.formats.bif import NetworkText, network_text
 from dobandit.graph.formats.binarise import Binarise, states_of_one
 from dobandit.graph.formats.draft import GraphDraft, build
 from dobandit.graph.roles import Roles
@@ -178,7 +178,7 @@ class Network:
         >>> Network.from_bif(network.to_bif()) == network
         True
         """
-        return tables_text(self.states, self.parents, self.tables)
+        return network_text(self.states, self.parents, self.tables)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a BIF file.

@@ -208,13 +208,9 @@ def _checked_edges(draft: GraphDraft) -> tuple[NDArray[np.int64], NDArray[np.int
 
 def listed_roles(graph: CausalGraph) -> dict[str, tuple[str, ...]]:
     """By role: who has it, where that has to be said."""
-    said = {"latent": graph.latent, "context": graph.context}
-    found = {role: names for role, names in said.items() if names}
-    if not usual_controllable(graph):
-        found["controllable"] = graph.controllable
-    if not usual_bias(graph):
-        found["bias"] = graph.bias
-    return found
+    usual = {"latent": not graph.latent, "context": not graph.context}
+    usual |= {"controllable": usual_controllable(graph), "bias": usual_bias(graph)}
+    return {role: getattr(graph, role) for role, unsaid in usual.items() if not unsaid}
 
 
 def marks(graph: CausalGraph) -> dict[str, dict[str, bool]]:
@@ -222,15 +218,18 @@ def marks(graph: CausalGraph) -> dict[str, dict[str, bool]]:
     latent, context, settable, started = (
         {*names} for names in (graph.latent, graph.context, graph.controllable, graph.bias)
     )
-    found: dict[str, dict[str, bool]] = {name: {} for name in graph.nodes}
-    for name, said in found.items():
+    marked: dict[str, dict[str, bool]] = {}
+    for name in graph.nodes:
+        said = {}
         if name in latent or name in context:
             said["latent" if name in latent else "context"] = True
         elif name != graph.target and not usual_controllable(graph):
             said["controllable"] = name in settable
         if (name in started) == (name in latent):
             said["bias"] = name in started
-    return {name: said for name, said in found.items() if said}
+        if said:
+            marked[name] = said
+    return marked
 
 
 def isolated(graph: CausalGraph) -> Iterator[str]:
