@@ -21,7 +21,6 @@ from itertools import product
 import numpy as np
 
 import dobandit as dob
-from dobandit.model.causal_model import given
 
 ROUNDS, RUNS, FUNNELS, FIRST = (int(a) for a in (sys.argv[1:] + ["1000", "10", "20", "100"][len(sys.argv) - 1 :])[:4])
 LEVERS = ("email", "push", "coupon")
@@ -88,7 +87,7 @@ def world_of(tables, segments, share, known=True):
 def each_segment(tables, segments, share):
     world = world_of(tables, segments, share)
     for values in product((0, 1), repeat=len(segments)):
-        yield given(world, dict(zip(segments, values, strict=True)))
+        yield world.knowing(dict(zip(segments, values, strict=True)))
 
 
 def regret_of(world, rounds, seed):

@@ -171,16 +171,34 @@ def test_more_than_two_states_are_refused_with_both_ways_out(tmp_path):
     many = next(name for name, states in network(0).states.items() if len(states) > 2)
     with pytest.raises(DobanditError, match=rf"binarise={{'{many}': .*structure_only=True"):
         dob.read_graph(path, target="V5")
-    with pytest.raises(DobanditError, match=rf"binarise={{'{many}': '\w+'}}\.$"):  # a model is more than a structure
-        dob.read_model(path, target="V5")
     first, *hidden = [name for name, states in network(0).states.items() if len(states) > 2]
+    with pytest.raises(DobanditError, match=r"binarise_rest='last'\.$") as refused:  # a model is more than a structure
+        dob.read_model(path, target="V5")
+    assert all(f"{name!r} has " in str(refused.value) for name in (first, *hidden))  # every variable, in one message
+    assert f"binarise={{{many!r}: " in str(refused.value)
     graph = dob.read_graph(path, target="V5", latent=hidden, binarise={first: "s0"})  # nobody looks at hidden ones
     assert set(graph.latent) == set(hidden)
     for wrong, said in (({many: "x"}, "names states"), ({many: []}, "none of them"), ({"Q": "s0"}, "names variables")):
         with pytest.raises(GraphError, match=said):
             network(0).binary("V5", binarise=wrong)
+    with pytest.raises(GraphError, match="'first' or 'last', but got 'middle'"):
+        network(0).binary("V5", binarise_rest="middle")
     with pytest.raises(ModelError, match="has none"):
         dob.Network({"A": ("no", "yes")}, {}, {})
+
+
+def test_one_word_says_which_state_counts_as_1_in_all_the_rest(tmp_path):
+    path = tmp_path / "net.bif"
+    network(0).save(path)
+    many = {name: states for name, states in network(0).states.items() if len(states) > 2}
+    named = next(iter(many))
+    last = {name: states[-1] for name, states in many.items()}
+    assert dob.read_model(path, target="V5", binarise_rest="last") == network(0).binary("V5", binarise=last)
+    first = {name: states[0] for name, states in many.items()} | {named: "s1"}
+    by_rest = network(0).binary("V5", binarise={named: "s1"}, binarise_rest="first")
+    assert by_rest == network(0).binary("V5", binarise=first)
+    assert by_rest.ones[named] == ("s1",)
+    assert dob.read_graph(path, target="V5", binarise_rest="last") == network(0).graph("V5")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from jsonschema import Draft202012Validator
 
 from dobandit import BinaryGLM, CausalGraph, LinearModel, TableModel, expect, read_model, solve
 from dobandit.errors import DobanditError, InterventionError, ModelError, ParseError
-from dobandit.model.causal_model import given
 from dobandit.model.model_files import model_from_document, model_to_document
 from dobandit.model.random_models import random_model
 from helpers.worlds import relaxed
@@ -163,7 +162,7 @@ def test_a_known_context_is_conditioning(drawn, data):
     if plain_mean_of_pattern(graph, tables, known) == 0:
         return
     do = {name: 1 for name in graph.controllable if data.draw(st.booleans())}
-    smaller = given(TableModel(graph, tables), known)
+    smaller = TableModel(graph, tables).knowing(known)
     assert set(smaller.graph.nodes) == set(graph.nodes) - set(known)
     assert expect(smaller, do).value == pytest.approx(plain_mean(graph, tables, do, known=known), abs=1e-12)
 

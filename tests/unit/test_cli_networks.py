@@ -49,7 +49,8 @@ def test_more_than_two_states_have_their_ways_out(many):
     with pytest.raises(DobanditError, match="3 states") as refused:
         answer("expect", many, "--target", "V5")
     said = as_command(str(refused.value))
-    assert said.endswith("count as 1, --binarise V0=s2.")  # the command has no --structure-only
+    assert "count as 1, --binarise V0=s2" in said
+    assert said.endswith("that are not named, --binarise-rest last.")  # the command has no --structure-only
     with pytest.raises(DobanditError, match="3 states") as refused:
         answer("check", many, "--target", "V5")
     assert as_command(str(refused.value)).endswith("where the graph alone is wanted, --structure-only.")
@@ -63,12 +64,22 @@ def test_more_than_two_states_have_their_ways_out(many):
     assert 0 < answer("expect", many, "--target", "V5", *options)["means"]["V5"] < 1
 
 
+def test_the_rest_of_the_variables_take_their_last_state(many):
+    net = dob.Network.from_file(many)
+    last = [f"{name}={states[-1]}" for name, states in net.states.items() if len(states) > 2]
+    one_by_one = [part for pair in last for part in ("--binarise", pair)]
+    asked = ["expect", many, "--target", "V5"]
+    assert answer(*asked, "--binarise-rest", "last") == answer(*asked, *one_by_one)
+    assert answer("check", many, "--target", "V5", "--binarise-rest", "first")["ones"]["V0"] == ["s0"]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (["--binarise", "V1"], "NAME=STATE"),
         (["--binarise", "V1=s0", "--binarise", "V1=s1"], "given twice"),
         (["--binarise", "V0=x"], "names states"),
+        (["--binarise", 'V0="s0, s1",s2'], "names states .* but got 's0, s1'"),
     ],
 )
 def test_wrong_options_are_refused(many, options, said):

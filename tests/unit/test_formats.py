@@ -96,6 +96,27 @@ def test_roles(name: str, text: str, controllable: tuple[str, ...], bias: tuple[
     assert (graph.controllable, graph.bias) == (controllable, tuple(n for n in graph.nodes if n in bias))
 
 
+NAMES_WITH_SPACES = [
+    ("edgelist", 'target: a sale\ncontrollable: Rabatt code, mail\n"Rabatt code" -> "a sale"\nmail -> "a sale"'),
+    ("edgelist", 'target: "a sale"\ncontrollable: mail, "Rabatt code",\n"Rabatt code" "a sale"\nmail, "a sale"'),
+    ("edgelist", 'target: a sale\ncontrollable: "Rabatt code" mail\n"a sale" <- mail\n"Rabatt code" -> "a sale"'),
+    ("dot", 'digraph { target="a sale"; {"Rabatt code" mail} -> "a sale" }'),
+    ("dagitty", 'dag { "a sale" [outcome] {"Rabatt code" mail} -> "a sale" }'),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), NAMES_WITH_SPACES)
+def test_names_may_hold_spaces(name: str, text: str) -> None:
+    graph = parse_graph(text, name)
+    assert (graph.target, set(graph.controllable)) == ("a sale", {"Rabatt code", "mail"})
+
+
+@pytest.mark.parametrize("text", ["Rabatt code -> buy", "mail -> Rabatt code", "mail -> buy\nRabatt code, buy"])
+def test_a_name_with_spaces_that_is_not_quoted_is_refused_with_the_way_out(text: str) -> None:
+    with pytest.raises(ParseError, match='a name with spaces is quoted: "A B" -> C'):
+        parse_graph(text, "edgelist", target="buy")
+
+
 REFUSED = [
     ("edgelist", "A -> B\nB - C", 2, 3, "cannot stand here"),
     ("edgelist", "A -> \nB", 1, 6, "expected a name"),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dobandit import BinaryGLM, CausalGraph, LinearModel
+from dobandit import BinaryGLM, CausalGraph, LinearModel, parse_graph
 from dobandit.errors import DobanditError, DobanditWarning, GraphError
 from dobandit.graph.ordering import natural_key, topological_order
 from helpers.worlds import dag_edges, graphs, quietly, relaxed
@@ -354,3 +354,26 @@ def test_a_long_chain_needs_no_recursion():
 def test_a_model_stands_on_a_graph_of_networkx_too(model):
     graph = nx.DiGraph([("ad", "buy")], target="buy")
     assert model(graph, {"ad": 0.2, "buy": 0.1, ("ad", "buy"): 0.5}).graph.target == "buy"
+
+
+def test_a_graph_is_printed_as_its_edge_list():
+    graph = CausalGraph(
+        [("ad", "visit"), ("Rabatt code", "visit"), ("visit", "buy"), ("mood", "buy")],
+        target="buy",
+        latent=["mood"],
+        controllable=["ad", "Rabatt code"],
+    )
+    assert str(graph).splitlines() == [
+        "target: buy",
+        "latent: mood",
+        'controllable: "Rabatt code" ad',
+        '"Rabatt code" -> visit',
+        "ad -> visit",
+        "mood -> buy",
+        "visit -> buy",
+    ]
+    assert parse_graph(str(graph), "edgelist") == graph
+    assert repr(graph) == "CausalGraph(5 nodes, 1 latent, 4 edges, target='buy')"
+    wide = CausalGraph([(f"X{i}", "Y") for i in range(100)], target="Y")
+    assert str(wide).splitlines()[0] == "target: Y"
+    assert str(wide).splitlines()[-1] == "... and 41 more lines"

@@ -17,6 +17,7 @@ from dobandit.cli.output import several
 from dobandit.experiment.definition import LONGEST_LEASE
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import FORMATS
+from dobandit.graph.formats.binarise import REST
 from dobandit.graph.hiding import AUTO
 from dobandit.model.causal_model import CausalModel
 from dobandit.model.model_files import Model, read_graph_or_model, read_model
@@ -207,7 +208,7 @@ def _states(pairs: Sequence[str]) -> dict[str, list[str]] | None:
             raise errors.GraphError(f"--binarise takes NAME=STATE, such as --binarise age=adult,old, but got {pair!r}.")
         if name in found:
             raise errors.GraphError(f"--binarise says once which states of {name!r} count as 1, but it is given twice.")
-        found[name] = states.split(",")
+        found[name] = names_in(states)
     return found or None
 
 
@@ -217,13 +218,18 @@ _BINARISE = several(
     callback=read_by(_states),
     help="BIF: the states of a variable that count as 1; may be repeated.",
 )
+_BINARISE_REST = click.option(
+    "--binarise-rest",
+    type=click.Choice(REST),
+    help="BIF: the state that counts as 1 in all other variables of several.",
+)
 hide_option = several(
     "--hide",
     metavar="NAME|auto",
     callback=read_by(lambda given: AUTO if tuple(given) == (AUTO,) else tuple(given)),
     help="A variable that counts as hidden, so that hidden causes of it do no harm; auto: the fewest that help.",
 )
-_NETWORK_WORDS = ("target", "latent", "controllable", "binarise")
+_NETWORK_WORDS = ("target", "latent", "controllable", "binarise", "binarise_rest")
 _GRAPH_WORDS = (*_NETWORK_WORDS, "context", "format", "structure_only")
 # The options of a model; the command gets them as keywords, for `read_world`.
 network_options = options_of(
@@ -231,6 +237,7 @@ network_options = options_of(
     several("--latent", help="BIF: a hidden variable; may be repeated."),
     several("--controllable", help="BIF: a variable that can be set; default: all. Repeat."),
     _BINARISE,
+    _BINARISE_REST,
 )
 # --hide, and the options of a graph but for --context, which some commands take with values.
 graph_options_but_context = options_of(
@@ -243,6 +250,7 @@ graph_options_but_context = options_of(
     hide_option,
     click.option("--format", type=click.Choice(FORMATS), help="Format of a graph file."),
     _BINARISE,
+    _BINARISE_REST,
     click.option("--structure-only", is_flag=True, help="BIF: take the graph alone, however many states there are."),
 )
 # --hide, and the options of a graph; the command gets these as keywords, for `read_structure`.

@@ -12,7 +12,18 @@ OPTIONS = {
     **{
         word: f"--{word.replace('_', '-')}"
         for word in (
-            *("always_set", "available", "binarise", "context", "effects", "exclusive", "executor", "forbid", "hide"),
+            *(
+                "always_set",
+                "available",
+                "binarise",
+                "binarise_rest",
+                "context",
+                "effects",
+                "exclusive",
+                "executor",
+                "forbid",
+                "hide",
+            ),
             *("history", "horizon", "issued", "latent", "method", "policy", "replications", "require", "samples"),
             *("stop_within", "total_cost"),
         )

@@ -6,7 +6,6 @@ named nodes in topological order (paper, Section 2; there n counts the constant 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.checks import listable, shown
-from dobandit.errors import DobanditWarning, GraphError, closest, listed
-from dobandit.graph.context import refuse_bad_context
-from dobandit.graph.ordering import bad_edge, csr, find_cycle, natural_key, topological_order
+from dobandit.errors import GraphError, closest
+from dobandit.graph.ordering import bad_edge, csr, find_cycle, natural_key, reached_from, topological_order
+from dobandit.graph.roles import ROLES, refuse_bad_roles, warn_about_useless
+from dobandit.texts import shortened
 
 Edge = tuple[str, str]
 Names = Iterable[str]
+_MOST_SHOWN_LINES, _MOST_SHOWN_OF_LINE = 60, 200
 
 
 class GraphArrays(NamedTuple):
@@ -185,8 +186,7 @@ class CausalGraph:
         for array in (*lists, is_latent, settable, given):
             array.setflags(write=False)
         self.arrays = GraphArrays(*lists, is_latent, settable, self._index[self.target], given)
-        refuse_bad_context(self)
-        self._refuse_no_lever()
+        refuse_bad_roles(self)
 
     def _numbered(self, ordered: tuple[str, ...]) -> tuple[str, ...]:
         """The nodes in the order of their ids, given their topological order."""
@@ -197,23 +197,12 @@ class CausalGraph:
     ) -> None:
         self.target = self._known(target, "target")
         self.latent = self._members(latent, "latent")
-        hidden = set(self.latent)
-        if self.target in hidden:
-            raise GraphError(f"the target must be observed, but {self.target!r} is latent. Choose another target.")
         self.context = self._members(context, "context")
         others = {self.target, *self.context}
         usual = tuple(name for name in self.observed if name not in others)
         levers = _names(usual if controllable is None else controllable, "controllable")
         self.controllable = self._members(levers, "controllable")
         self.levers_aside = tuple(name for name in self.effects if name in levers)
-        both = hidden.intersection(self.controllable)
-        if both:
-            raise GraphError(
-                f"only observed variables can be set, but {listed(sorted(both, key=natural_key))} "
-                "is both latent and controllable. Remove it from one of the two."
-            )
-        if self.target in self.controllable:
-            raise GraphError(f"the target cannot be set, but {self.target!r} is listed as controllable. Remove it.")
         self.bias = self.observed if bias is None else self._members(bias, "bias")
 
     def _members(self, names: Iterable[str], role: str) -> tuple[str, ...]:
@@ -221,15 +210,6 @@ class CausalGraph:
         aside = () if role == "context" else self.effects
         chosen = {self._known(name, role) for name in _names(names, role) if name not in aside}
         return tuple(name for name in self.nodes if name in chosen)
-
-    def _refuse_no_lever(self) -> None:
-        if not set(self.controllable) - set(self.irrelevant):
-            named = (*self.controllable, *self.levers_aside)
-            raise GraphError(
-                f"some controllable variable must have a path to {self.target!r}, but "
-                + (f"none of {listed(named)} has. " if named else "there is none. ")
-                + "Check the direction of the edges, the target and the list of controllable variables."
-            )
 
     def _known(self, name: object, role: str) -> str:
         if isinstance(name, str) and name in self._index:
@@ -362,7 +342,7 @@ class CausalGraph:
         place = {name: i for i, name in enumerate(names)}
         aside = (edge for edge in self.edges_aside if edge[0] in place)
         ends = np.array([(place[a], place[b]) for a, b in (*edges, *aside)], dtype=np.int64).reshape(-1, 2)
-        kept = (roles.get(role, getattr(self, role)) for role in ("latent", "controllable", "bias", "context"))
+        kept = (roles.get(role, getattr(self, role)) for role in ROLES)
         return names, ends[:, 0], ends[:, 1], self.target, *kept
 
     # -- a value among values ----------------------------------------------------------------------------
@@ -403,40 +383,13 @@ class CausalGraph:
         hidden = f", {len(self.latent)} latent" if self.latent else ""
         return f"CausalGraph({len(self.nodes)} nodes{hidden}, {self.edge_count} edges, target={self.target!r})"
 
+    def __str__(self) -> str:
+        """The graph as an edge list, the first lines of it where it is long."""
+        from dobandit.graph.formats.edgelist import text_of
 
-def warn_about_useless(graph: CausalGraph, stacklevel: int) -> None:
-    """Warn of variables whose setting cannot change the target, and of effects of the target."""
-    notes = []
-    if graph.irrelevant:
-        notes.append(
-            f"setting {listed(graph.irrelevant)} cannot change {graph.target!r}: there is no path to it. "
-            "Leave them out of controllable, or add the missing edges."
-        )
-    if graph.levers_aside:
-        notes.append(
-            f"setting {listed(graph.levers_aside)} cannot change {graph.target!r}: it is an effect of it. "
-            "Leave it out of controllable."
-        )
-    elif graph.effects:
-        notes.append(
-            f"{listed(graph.effects)} is an effect of the target {graph.target!r}: it is left aside, and nothing is "
-            "learned from it. If it is a cause, turn the edge round."
-        )
-    for note in notes:
-        warnings.warn(note, DobanditWarning, stacklevel=stacklevel)
-
-
-def reached_from(
-    target: object, names: list[str], sources: NDArray[np.int64], destinations: NDArray[np.int64]
-) -> NDArray[np.bool_]:
-    """By position in `names`: whether a path leads there from the target. False for all where there is no target."""
-    reached = np.zeros(len(names), dtype=np.bool_)
-    start = names.index(target) if isinstance(target, str) and target in names else -1
-    new = sources == start
-    while new.any():
-        reached[destinations[new]] = True
-        new = reached[sources] & ~reached[destinations]
-    return reached
+        lines = [shortened(line, _MOST_SHOWN_OF_LINE) for line in text_of(self).splitlines()]
+        more = len(lines) - _MOST_SHOWN_LINES
+        return "\n".join(lines if more <= 0 else [*lines[:_MOST_SHOWN_LINES], f"... and {more:,} more lines"])
 
 
 def _edge(edge: Sequence[str]) -> Edge:

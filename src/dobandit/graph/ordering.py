@@ -76,6 +76,19 @@ def find_cycle(sources: NDArray[np.int64], destinations: NDArray[np.int64], left
     return [*cycle, cycle[0]]
 
 
+def reached_from(
+    start: object, names: list[str], sources: NDArray[np.int64], destinations: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """By position in `names`: whether a path leads there from `start`. False for all where there is no such name."""
+    reached = np.zeros(len(names), dtype=np.bool_)
+    origin = names.index(start) if isinstance(start, str) and start in names else -1
+    new = sources == origin
+    while new.any():
+        reached[destinations[new]] = True
+        new = reached[sources] & ~reached[destinations]
+    return reached
+
+
 def bad_edge(
     names: Sequence[str], sources: NDArray[np.int64], destinations: NDArray[np.int64]
 ) -> tuple[int, str] | None:

@@ -7,9 +7,9 @@ eps_X: zero-mean noise on the probability, uniform on +-noise * min(p, 1 - p), s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dobandit.errors import ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph, Edge, Names
 from dobandit.graph.formats.networkx_format import as_graph
+from dobandit.graph.roles import Roles
 from dobandit.model.causal_model import CausalModel, FreeNode
 from dobandit.model.links import Link, auto, exponential, identity, link_from_document
 from dobandit.model.weights import (
@@ -121,7 +122,7 @@ class WeightedModel(CausalModel):
         bias = self.weights.get(name, 0.0)
         return bias, {parent: self.weights[parent, name] for parent in self.graph.parents(name)}
 
-    def knowing(self, context: Mapping[str, float]) -> Self:
+    def _knowing(self, context: Mapping[str, float]) -> Self:
         graph, weights = self.graph, dict[str | Edge, float]()
         for key, weight in self.weights.items():
             cause, effect = (None, key) if isinstance(key, str) else key
@@ -133,7 +134,8 @@ class WeightedModel(CausalModel):
             else:
                 weights[cause, effect] = weight
         left = [name for name in graph.nodes if name not in context]
-        return self.on(graph_of_weights(weights, graph.target, graph.latent, graph.controllable, nodes=left), weights)
+        smaller = graph_of_weights(weights, graph.target, left, latent=graph.latent, controllable=graph.controllable)
+        return self.on(smaller, weights)
 
     def on(self, graph: CausalGraph, weights: Weights | Array) -> Self:
         """A model of the same kind on some of its nodes, which keep their links and their noise.
@@ -225,41 +227,29 @@ class BinaryGLM(WeightedModel):
         super().__init__(graph, weights, links_by_node(graph, links), noise)
 
     @classmethod
-    def blm(
-        cls,
-        weights: Weights,
-        target: str,
-        latent: Iterable[str] = (),
-        controllable: Iterable[str] | None = None,
-        noise: Noise = None,
-        context: Iterable[str] = (),
-    ) -> BinaryGLM:
+    def blm(cls, weights: Weights, target: str, *, noise: Noise = None, **roles: Unpack[Roles]) -> BinaryGLM:
         """A binary linear model; its graph is read off the weights (a bias entry gives the node the constant).
 
-        weights                                       as in `BinaryGLM`
-        target, latent, controllable, noise, context  as in `CausalGraph` and `BinaryGLM`
+        weights  as in `BinaryGLM`
+        target   the variable to make likely
+        noise    as in `BinaryGLM`
+        roles    latent, controllable and context, as in `CausalGraph`
 
         >>> model = BinaryGLM.blm({"ad": 0.2, "buy": 0.1, ("ad", "buy"): 0.5}, target="buy")
         >>> model.graph.parents("buy")
         ('ad',)
         """
-        return cls(graph_of_weights(weights, target, latent, controllable, context), weights, noise=noise)
+        return cls(graph_of_weights(weights, target, **roles), weights, noise=noise)
 
     @classmethod
-    def linear_threshold(
-        cls,
-        weights: Weights,
-        target: str,
-        latent: Iterable[str] = (),
-        controllable: Iterable[str] | None = None,
-        context: Iterable[str] = (),
-    ) -> BinaryGLM:
+    def linear_threshold(cls, weights: Weights, target: str, **roles: Unpack[Roles]) -> BinaryGLM:
         """The linear threshold model: a node turns 1 when the weight of its active parents reaches a uniform threshold.
         On a DAG this is the BLM with the same weights (paper, Section 2).
 
-        weights                                as in `BinaryGLM`, but nonnegative: an active parent never makes a node
-                                               less likely. `BinaryGLM.blm` takes both signs
-        target, latent, controllable, context  as in `CausalGraph`
+        weights  as in `BinaryGLM`, but nonnegative: an active parent never makes a node less likely. `BinaryGLM.blm`
+                 takes both signs
+        target   the variable to make likely
+        roles    latent, controllable and context, as in `CausalGraph`
 
         >>> BinaryGLM.linear_threshold({"ad": 0.2, ("ad", "buy"): 0.5}, target="buy").is_linear
         True
@@ -270,21 +260,15 @@ class BinaryGLM(WeightedModel):
                     f"in the linear threshold model weights are at least 0, but {edge_name(key)} is {value:g}. "
                     "Use BinaryGLM.blm for effects that make a node less likely."
                 )
-        return cls.blm(weights, target, latent, controllable, context=context)
+        return cls.blm(weights, target, **roles)
 
     @classmethod
-    def independent_cascade(
-        cls,
-        probabilities: Weights,
-        target: str,
-        latent: Iterable[str] = (),
-        controllable: Iterable[str] | None = None,
-        context: Iterable[str] = (),
-    ) -> BinaryGLM:
+    def independent_cascade(cls, probabilities: Weights, target: str, **roles: Unpack[Roles]) -> BinaryGLM:
         """The independent cascade model: each active parent turns its child 1 with its edge's probability.
 
-        probabilities                          by edge, and by node: that it turns 1 by itself
-        target, latent, controllable, context  as in `CausalGraph`
+        probabilities  by edge, and by node: that it turns 1 by itself
+        target         the variable to make likely
+        roles          latent, controllable and context, as in `CausalGraph`
 
         It is the BGLM with f(x) = 1 - exp(-x) and theta = -ln(1 - p), which is never negative.
 
@@ -292,7 +276,7 @@ class BinaryGLM(WeightedModel):
         >>> model.link("buy").name
         'exponential'
         """
-        graph = graph_of_weights(probabilities, target, latent, controllable, context)
+        graph = graph_of_weights(probabilities, target, **roles)
         weights: dict[str | Edge, float] = {}
         for key, value in probabilities.items():
             p = number(value, f"the probability of {key!r}")
@@ -325,38 +309,31 @@ class LinearModel(WeightedModel):
         super().__init__(graph, weights, (identity,) * len(graph), noise)
 
     @classmethod
-    def of_weights(
-        cls,
-        weights: Weights,
-        target: str,
-        latent: Iterable[str] = (),
-        controllable: Iterable[str] | None = None,
-        noise: Noise = 0.5,
-        context: Iterable[str] = (),
-    ) -> LinearModel:
+    def of_weights(cls, weights: Weights, target: str, *, noise: Noise = 0.5, **roles: Unpack[Roles]) -> LinearModel:
         """The model whose graph is read off the weights (a bias entry gives the node the constant).
 
-        weights                                       as in `LinearModel`
-        target, latent, controllable, noise, context  as in `CausalGraph` and `LinearModel`
+        weights  as in `LinearModel`
+        target   the variable to make large
+        noise    as in `LinearModel`
+        roles    latent, controllable and context, as in `CausalGraph`
 
         >>> LinearModel.of_weights({"share": 0.2, ("share", "sales"): 0.5}, target="sales").graph.parents("sales")
         ('share',)
         """
-        return cls(graph_of_weights(weights, target, latent, controllable, context), weights, noise)
+        return cls(graph_of_weights(weights, target, **roles), weights, noise)
 
     def _realise(self, out: Array, mean: Array, uniform: Array, jitter: Array | None, noise: float) -> None:
         np.add(mean, (2.0 * uniform - 1.0) * noise * np.minimum(mean, 1.0 - mean), out=out)
 
 
-def graph_of_weights(
-    weights: Weights, target: str, latent: Names, controllable: Names | None, context: Names = (), nodes: Names = ()
-) -> CausalGraph:
+def graph_of_weights(weights: Weights, target: str, nodes: Names = (), **roles: Unpack[Roles]) -> CausalGraph:
     """The graph that a set of weights speaks of. nodes: further ones, without weights"""
     if not isinstance(weights, Mapping):
         raise ModelError(f"weights are a mapping from edges and nodes to numbers, but got {type(weights).__name__}.")
     started = [key for key in weights if isinstance(key, str)]
     edges = [key for key in weights if not isinstance(key, str)]
-    return CausalGraph(edges, target, latent, controllable, started, (*started, *nodes), context)
+    roles.setdefault("bias", started)
+    return CausalGraph(edges, target, nodes=(*started, *nodes), **roles)
 
 
 def links_by_node(graph: CausalGraph, links: LinkLike | Mapping[str, LinkLike] | None) -> tuple[Link, ...]:

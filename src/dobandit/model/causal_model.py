@@ -178,10 +178,20 @@ class CausalModel(ABC):
         np.less(uniform, mean, out=out)
 
     def knowing(self, context: Mapping[str, float]) -> CausalModel:
-        """The model in which some variables are known and gone.
+        """The model of everyone with this context: its variables are gone, and what they do is part of the biases, or
+        of smaller tables.
 
-        context  their values; their causes must be among them
+        context  the values of some variables, whose causes must be among them
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("mobile", "buy"), ("ad", "buy")], target="buy", context=["mobile"])
+        >>> weights = {"mobile": 0.5, "ad": 0.1, "buy": 0.1, ("mobile", "buy"): 0.2, ("ad", "buy"): 0.3}
+        >>> dob.BinaryGLM(graph, weights).knowing({"mobile": 1}).parent_weights("buy")
+        (0.30000000000000004, {'ad': 0.3})
         """
+        return self._knowing(context) if context else self
+
+    def _knowing(self, context: Mapping[str, float]) -> CausalModel:
         raise ModelError(f"contexts are known in models with weights or tables, but got {type(self).__name__}.")
 
     def __repr__(self) -> str:
@@ -215,22 +225,3 @@ class CausalModel(ABC):
         from dobandit.model.model_files import write_model
 
         write_model(self, path)
-
-
-# -- a model in which the context is known ---------------------------------------------------------------------------
-
-
-def given(model: CausalModel, context: Mapping[str, float]) -> CausalModel:
-    """The model of everyone with this context: its context variables are gone, and what they do is part of the
-    biases, or of smaller tables.
-
-    context  the value of each context variable of the model
-
-    >>> from dobandit.graph.causal_graph import CausalGraph
-    >>> from dobandit.model.bglm import BinaryGLM
-    >>> graph = CausalGraph([("mobile", "buy"), ("ad", "buy")], target="buy", context=["mobile"])
-    >>> model = BinaryGLM(graph, {"mobile": 0.5, "ad": 0.1, "buy": 0.1, ("mobile", "buy"): 0.2, ("ad", "buy"): 0.3})
-    >>> given(model, {"mobile": 1}).parent_weights("buy")
-    (0.30000000000000004, {'ad': 0.3})
-    """
-    return model.knowing(context) if context else model

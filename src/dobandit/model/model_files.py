@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -23,8 +23,9 @@ from dobandit.errors import GraphError, ModelError, ParseError
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats import format_of_path, parse_graph, plain_text, sniff
 from dobandit.graph.formats.bif import NetworkText
-from dobandit.graph.formats.draft import STRUCTURE, Binarise, ManyStatesError, usual_controllable
+from dobandit.graph.formats.binarise import STRUCTURE, Binarise, ManyStatesError
 from dobandit.graph.formats.json_format import graph_of_model_document
+from dobandit.graph.roles import Roles, usual_controllable
 from dobandit.model.bglm import BinaryGLM, LinearModel
 from dobandit.model.links import BUILDERS, Link, identity, link_from_document
 from dobandit.model.network import Network
@@ -35,7 +36,6 @@ from dobandit.text_files import in_file, read_text, write_atomically
 
 Model = BinaryGLM | LinearModel | TableModel
 PathLike = str | os.PathLike[str]
-Roles = dict[str, Any]  # of variables, as a caller gives them
 _MODEL = "a model has nodes with bias and parents"
 
 
@@ -44,19 +44,18 @@ def read_model(
     *,
     format: str | None = None,
     target: str | None = None,
-    latent: Iterable[str] = (),
-    controllable: Iterable[str] | None = None,
-    context: Iterable[str] = (),
     binarise: Binarise | None = None,
+    binarise_rest: str | None = None,
+    **roles: Unpack[Roles],
 ) -> Model:
     """The model in a file: a model file (JSON), or a BIF file with tables (.bif, .bif.gz).
 
-    path                           the file
-    format                         "json" or "bif"; default: by the suffix
-    target                         BIF: the variable to make likely
-    latent, controllable, context  BIF: hidden variables, those that may be set, and those observed before acting
-    binarise                       BIF: the states that count as 1 where there are more than two, such as
-                                   {"age": ["adult", "old"]}
+    path           the file
+    format         "json" or "bif"; default: by the suffix
+    target         BIF: the variable to make likely
+    binarise       BIF: the states that count as 1 where there are more than two, such as {"age": ["adult", "old"]}
+    binarise_rest  BIF: "last" or "first", the state that does in all other variables of more than two states
+    roles          BIF: latent, controllable and context, as in `CausalGraph`
 
     BIF does not know of targets and the like; a model file says all this itself. Returns a `BinaryGLM`,
     `LinearModel` or `TableModel`.
@@ -68,15 +67,14 @@ def read_model(
     ...     dob.read_model(f"{folder}/model.json").graph.target
     'Y'
     """
-    roles: Roles = {"target": target, "latent": latent, "controllable": controllable, "context": context}
     with in_file(path):
         text = read_text(path)
         kind = format or format_of_path(path)
         with suppress(ParseError):  # it begins like nothing: what reads it says what is wrong
             kind = kind or sniff(text)
         if kind == "bif":
-            return Network.from_bif(text).binary(**roles, binarise=binarise)
-        _refuse_roles(**roles, binarise=binarise)
+            return Network.from_bif(text).binary(target, binarise=binarise, binarise_rest=binarise_rest, **roles)
+        _refuse_roles(target=target, binarise=binarise, binarise_rest=binarise_rest, **roles)
         if format is None and kind not in ("json", None):
             raise ParseError(f"this begins like a graph, which has no weights; {_MODEL}, in JSON.")
         return parse_model(text)
@@ -88,20 +86,12 @@ def _refuse_roles(**roles: Any) -> None:
 
 
 def read_graph_or_model(
-    path: PathLike,
-    *,
-    format: str | None = None,
-    binarise: Binarise | None = None,
-    structure_only: bool = False,
-    tables: bool = False,
-    **roles: Any,
+    path: PathLike, *, format: str | None = None, structure_only: bool = False, tables: bool = False, **roles: Any
 ) -> CausalGraph | Model:
     """Whatever the file holds: a model where it is a model file, else a graph in any format.
 
-    roles  target, latent, context and controllable change a graph; a model file says these itself
-
-    A BIF file is a graph, unless it has `tables` and these are asked for; `binarise` and `structure_only` are those of
-    `read_graph`.
+    tables  whether a BIF file that has tables is a model
+    roles   the other arguments of `read_graph`; a model file says these itself
     """
     with in_file(path):
         text = read_text(path)
@@ -109,16 +99,16 @@ def read_graph_or_model(
         if kind == "json":
             document = load_json(text)
             if is_model_document(document):
-                _refuse_roles(**roles)
+                _refuse_roles(**{word: said for word, said in roles.items() if not word.startswith("binarise")})
                 return model_from_document(document)
         if kind == "bif" and tables and not structure_only:
             said = NetworkText(plain_text(text))
             if said.tables:
                 try:
-                    return Network.of_text(said).binary(**roles, binarise=binarise)
+                    return Network.of_text(said).binary(**roles)
                 except ManyStatesError as error:
                     raise ManyStatesError(f"{error}{STRUCTURE}") from None
-        return parse_graph(text, kind, **roles, binarise=binarise, structure_only=structure_only)
+        return parse_graph(text, kind, structure_only=structure_only, **roles)
 
 
 def write_model(model: Any, path: PathLike) -> None:

@@ -17,8 +17,8 @@ do().
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,10 @@ from numpy.typing import NDArray
 from dobandit.errors import GraphError, ModelError, closest
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import plain_text
-from dobandit.graph.formats.bif import NetworkText, tables_text
-from dobandit.graph.formats.draft import Binarise, GraphDraft, build, refuse_unknown, states_of_one
+from dobandit.graph.formats.bif import NetworkText, network_text
+from dobandit.graph.formats.binarise import Binarise, states_of_one
+from dobandit.graph.formats.draft import GraphDraft, build
+from dobandit.graph.roles import Roles
 from dobandit.model.table_model import MOST_PARENTS, TableModel
 from dobandit.text_files import in_file, read_text, write_atomically
 
@@ -176,7 +178,7 @@ class Network:
         >>> Network.from_bif(network.to_bif()) == network
         True
         """
-        return tables_text(self.states, self.parents, self.tables)
+        return network_text(self.states, self.parents, self.tables)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a BIF file.
@@ -207,42 +209,38 @@ class Network:
 
     # -- what dobandit computes with --------------------------------------------------------------------------------
 
-    def graph(
-        self,
-        target: str | None = None,
-        latent: Iterable[str] = (),
-        controllable: Iterable[str] | None = None,
-        context: Iterable[str] = (),
-    ) -> CausalGraph:
+    def graph(self, target: str | None = None, **roles: Unpack[Roles]) -> CausalGraph:
         """The structure: what causes what, however many states there are.
 
-        target                         the variable to make likely; default: what the network's file says
-        latent, controllable, context  as in `CausalGraph`
+        target  the variable to make likely; default: what the network's file says
+        roles   latent, controllable, bias and context, as in `CausalGraph`
 
         >>> states = {"ad": ("no", "yes"), "buy": ("no", "once", "often")}
         >>> tables = {"ad": [0.5, 0.5], "buy": [[0.8, 0.1, 0.1], [0.6, 0.2, 0.2]]}
         >>> Network(states, {"buy": ("ad",)}, tables).graph(target="buy").edges
         (('ad', 'buy'),)
         """
-        return build(self._draft or self._new_draft(), target, latent, controllable, None, context)
+        return build(self._draft or self._new_draft(), target, **roles)
 
     def binary(
         self,
         target: str | None = None,
         *,
         binarise: Binarise | None = None,
-        latent: Iterable[str] = (),
-        controllable: Iterable[str] | None = None,
-        context: Iterable[str] = (),
+        binarise_rest: str | None = None,
+        **roles: Unpack[Roles],
     ) -> TableModel:
         """The model of variables of 0 and 1. The module says what is exact.
 
-        target                         the variable to make likely; default: what the network's file says
-        binarise                       by variable, the states that count as 1 where there are more than two, or where
-                                       the default (`states_of_one`) is not what is meant
-        latent, controllable, context  as in `CausalGraph`
+        target         the variable to make likely; default: what the network's file says
+        binarise       by variable, the states that count as 1 where there are more than two, or where the default
+                       (`states_of_one`) is not what is meant
+        binarise_rest  "last" or "first": the state that does in all other variables of more than two states
+        roles          latent, controllable and context, as in `CausalGraph`
         """
-        return _binary_model(self, self.graph(target, latent, controllable, context), binarise or {})
+        graph = self.graph(target, **roles)
+        ones = states_of_one(self.states, binarise, binarise_rest, {*graph.latent, *graph.effects})
+        return _binary_model(self, graph, ones)
 
     def _new_draft(self) -> GraphDraft:
         draft = GraphDraft(lambda _, message: GraphError(message))
@@ -277,10 +275,9 @@ class Code(NamedTuple):
         return group[min(which, len(group) - 1)]
 
 
-def _binary_model(network: Network, graph: CausalGraph, binarise: Binarise) -> TableModel:
-    """The model on `graph`, the structure of the network with its roles."""
-    refuse_unknown(binarise, network.states)
-    codes = {name: _code(network, graph, name, binarise) for name in graph.nodes}
+def _binary_model(network: Network, graph: CausalGraph, ones: Mapping[str, tuple[str, ...]]) -> TableModel:
+    """The model on `graph`, the structure of the network with its roles. ones: by variable, the states of 1"""
+    codes = {name: _code(network, graph, name, ones) for name in graph.nodes}
     tables, parents, parts = {}, {}, {}
     for name in graph.nodes:
         for bit, given, table in _bits(network, name, codes):
@@ -293,19 +290,13 @@ def _binary_model(network: Network, graph: CausalGraph, binarise: Binarise) -> T
         bit: table.transpose([parents[bit].index(parent) for parent in made.parents(bit)])
         for bit, table in tables.items()
     }
-    ones = {
-        name: tuple(network.states[name][i] for i in sorted(i for alike in codes[name].classes[1] for i in alike))
-        for name in graph.observed
-    }
-    return TableModel(made, ordered, parts=parts, ones=ones)
+    told = {name: ones[name] for name in graph.observed}
+    return TableModel(made, ordered, parts=parts, ones=told)
 
 
-def _code(network: Network, graph: CausalGraph, name: str, binarise: Binarise) -> Code:
+def _code(network: Network, graph: CausalGraph, name: str, ones: Mapping[str, tuple[str, ...]]) -> Code:
     states = network.states[name]
-    if name in graph.latent and name not in binarise:
-        ones: tuple[str, ...] = states[1:]  # nobody looks at it
-    else:
-        ones = states_of_one(name, states, binarise)
+    one = ones.get(name, states[1:])  # nobody looks at a hidden variable
     columns = [
         np.moveaxis(network.tables[child], network.parents[child].index(name), 0).reshape(len(states), -1)
         for child in graph.children(name)
@@ -313,7 +304,7 @@ def _code(network: Network, graph: CausalGraph, name: str, binarise: Binarise) -
     effects = np.hstack(columns) if columns else np.zeros((len(states), 0))
     classes: tuple[list[list[int]], list[list[int]]] = [], []
     for i, state in enumerate(states):
-        group = classes[state in ones]
+        group = classes[state in one]
         alike = next((members for members in group if np.array_equal(effects[members[0]], effects[i])), None)
         if alike is None:
             group.append([i])
@@ -335,17 +326,31 @@ def _bits(network: Network, name: str, codes: dict[str, Code]) -> list[tuple[str
     rows = _by_class(network.tables[name], code, above)
     usual = rows.reshape(-1, rows.shape[-1]).sum(axis=0)
     sizes = np.array([float(len(alike)) for group in code.classes for alike in group])
+    of_words, usual_of_words, sizes_of_words = (_by_word(code, weights) for weights in (rows, usual, sizes))
     found = []
     for j, bit in enumerate(code.bits):
-        shape = rows.shape[:-1] + (2,) * j
-        chance = np.empty(shape)
-        for so_far in np.ndindex((2,) * j):
-            one, either = _matching(code, (*so_far, 1)), _matching(code, so_far)
-            mass, of = rows[..., one].sum(axis=-1), rows[..., either].sum(axis=-1)
-            spare = _share(usual if usual[either].sum() > 0 else sizes, one, either)
-            chance[(..., *so_far)] = np.divide(mass, of, out=np.full(mass.shape, spare), where=of > 0)
-        found.append((bit, (*given, *code.bits[:j]), np.clip(chance, 0.0, 1.0)))
+        later = tuple(range(-(len(code.bits) - 1 - j), 0))
+        mass, usual_mass, size = (weights.sum(axis=later) for weights in (of_words, usual_of_words, sizes_of_words))
+        # Where the causes rule these bits out: their share of all rows, or of the states where no row has any.
+        spare = _shares(usual_mass, _shares(size, np.zeros(size.shape[:-1])))
+        found.append((bit, (*given, *code.bits[:j]), np.clip(_shares(mass, spare), 0.0, 1.0)))
     return found
+
+
+def _by_word(code: Code, weights: Array) -> Array:
+    """Weights of the classes (the last axis) on an axis of length 2 per bit; 0 where no class has these bits."""
+    width = len(code.bits) - 1
+    spread = np.zeros((*weights.shape[:-1], 2, 1 << width))
+    first = len(code.classes[0])
+    spread[..., 0, :first], spread[..., 1, : weights.shape[-1] - first] = weights[..., :first], weights[..., first:]
+    return spread.reshape(*weights.shape[:-1], *(2,) * (width + 1))
+
+
+def _shares(mass: Array, otherwise: Array) -> Array:
+    """How much of the mass the last bit's 1 has; `otherwise` where there is none."""
+    whole = mass.sum(axis=-1)
+    shares: Array = np.divide(mass[..., 1], whole, out=np.broadcast_to(otherwise, whole.shape).copy(), where=whole > 0)
+    return shares
 
 
 def _too_many_bits(network: Network, name: str, codes: dict[str, Code]) -> ModelError:
@@ -374,20 +379,3 @@ def _by_class(table: Array, code: Code, above: list[Code]) -> Array:
         table = table.reshape(*table.shape[:at], *(2,) * len(parent.bits), *table.shape[at + 1 :])
     members = [*code.classes[0], *code.classes[1]]
     return np.stack([table[..., states].sum(axis=-1) for states in members], axis=-1)
-
-
-def _matching(code: Code, so_far: Sequence[int]) -> NDArray[np.bool_]:
-    """Which classes begin with these bits."""
-    sizes, width = [len(group) for group in code.classes], len(code.bits) - 1
-    words = [
-        (group, *(which >> (width - 1 - i) & 1 for i in range(width)))
-        for group in (0, 1)
-        for which in range(sizes[group])
-    ]
-    return np.array([word[: len(so_far)] == tuple(so_far) for word in words])
-
-
-def _share(weights: Array, one: NDArray[np.bool_], either: NDArray[np.bool_]) -> float:
-    """What to take where the causes rule the group out: shares of all rows, or of the states where no row has any."""
-    whole = float(weights[either].sum())
-    return float(weights[one].sum()) / whole if whole > 0 else 0.0

@@ -106,7 +106,7 @@ class TableModel(CausalModel):
 
         path    the file (.bif, .bif.gz)
         target  the variable to make likely; default: what the file says
-        roles   the further arguments of `Network.binary`: binarise, latent, controllable, context
+        roles   the further arguments of `Network.binary`: binarise, binarise_rest, latent, controllable, context
         """
         from dobandit.model.model_files import read_model
 
@@ -118,7 +118,7 @@ class TableModel(CausalModel):
 
         network  a `DiscreteBayesianNetwork`
         target   the variable to make likely
-        roles    the further arguments of `Network.binary`: binarise, latent, controllable, context
+        roles    the further arguments of `Network.binary`
         """
         from dobandit.model.network import Network
 
@@ -163,16 +163,7 @@ class TableModel(CausalModel):
         """
         return float(self.tables[name][tuple(int(parents[parent]) for parent in self.graph.parents(name))])
 
-    def knowing(self, context: Mapping[str, float]) -> TableModel:
-        """The model in which some variables are known and gone.
-
-        context  their values; their causes must be among them
-
-        >>> graph = CausalGraph([("rain", "buy"), ("mail", "buy")], target="buy", context=["rain"])
-        >>> model = TableModel(graph, {"rain": 0.5, "mail": 0.5, "buy": [[0.1, 0.2], [0.3, 0.4]]})
-        >>> model.knowing({"rain": 1}).graph.nodes
-        ('mail', 'buy')
-        """
+    def _knowing(self, context: Mapping[str, float]) -> TableModel:
         graph = self.graph
         left = [name for name in graph.nodes if name not in context]
         edges = [(a, b) for a, b in graph.edges if a not in context and b not in context]

@@ -1,4 +1,4 @@
-"""Weights, noise and interventions given by name, checked once and turned into arrays; and weights that are refused.
+"""Weights, noise, interventions and contexts given by name, checked once; and weights that are refused.
 
 Weights are keyed by edge, ("X2", "Y"): 0.1, and by node for the constant's edge, "X2": 0.3 (the paper's
 theta_{X1,X2}: how likely the node is to be 1 by itself).
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.checks import as_float, listable, shown
-from dobandit.errors import InterventionError, ModelError, closest, listed
+from dobandit.checks import absent, as_float, listable, shown
+from dobandit.errors import InterventionError, ModelError, ObservationError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.model.links import Link, identity
 
@@ -127,9 +127,7 @@ def fixed_values(graph: CausalGraph, do: Do | None, *, continuous: bool = False)
     names = listable(do)
     if names is None:
         raise InterventionError(f"do is a mapping or a list of names, but got {shown(do)}.")
-    hidden = set(graph.latent)
     for name in names:
-        value = do[name] if isinstance(do, Mapping) else 1.0
         if name in graph.effects:
             raise InterventionError(
                 f"setting {name!r} changes nothing, because it is an effect of the target {graph.target!r}, which is "
@@ -140,17 +138,67 @@ def fixed_values(graph: CausalGraph, do: Do | None, *, continuous: bool = False)
                 f"do sets variables of the graph, but {shown(name)} is none.{closest(name, graph.observed)} They are "
                 f"{listed(graph.observed)}."
             )
-        if name in hidden:
+        if name in graph.latent:
             raise InterventionError(f"only observed variables can be set, but {name!r} is latent.")
+        given = do[name] if isinstance(do, Mapping) else 1.0
         try:
-            value = number(float(value) if isinstance(value, (bool, np.bool_)) else value, f"do({name})")
+            value = number(float(given) if isinstance(given, (bool, np.bool_)) else given, f"do({name})")
         except ModelError as error:
             raise InterventionError(str(error)) from None
-        if not (0 <= value <= 1 if continuous else value in (0.0, 1.0)):
-            allowed = "a number from 0 to 1" if continuous else "0 or 1"
-            raise InterventionError(f"do({name}) must be {allowed}, but got {value:g}.")
+        if not _possible(value, continuous):
+            raise InterventionError(f"do({name}) must be {_range(continuous)}, but got {value:g}.")
         fixed[graph.index(name)] = value
     return fixed
+
+
+def context_values(
+    graph: CausalGraph, given: object, *, continuous: bool = False, whole: bool = True
+) -> dict[str, float]:
+    """The value of each context variable that was given; None and NaN say nothing.
+
+    whole  whether every context variable of the graph must be given
+
+    >>> graph = CausalGraph([("mobile", "buy"), ("ad", "buy")], target="buy", context=["mobile"])
+    >>> context_values(graph, {"mobile": 1})
+    {'mobile': 1.0}
+    """
+    by_name = {} if given is None else given
+    if not isinstance(by_name, Mapping):
+        raise ObservationError(f"a context maps names to values, but got {shown(given)}. Write {{'NAME': 1}}.")
+    values = {}
+    for name, said in by_name.items():
+        if not graph.context:
+            raise ObservationError(
+                f"a context is for graphs with context variables, but this one has none, and {shown(name)} was given. "
+                "Leave it out, or make it a context variable of the graph."
+            )
+        if name not in graph.context:
+            hint = closest(name, graph.context) or f" They are {listed(graph.context)}."
+            raise ObservationError(f"a context is of context variables, but {shown(name)} is none.{hint}")
+        if absent(said):
+            continue
+        values[name] = float(said) if isinstance(said, (bool, np.bool_)) else as_float(said)
+        if not _possible(values[name], continuous):
+            raise ObservationError(
+                f"the value of the context variable {name!r} must be {_range(continuous)}, as it is in the round to "
+                f"come, but got {shown(said)}. Rounds with other values are asked for by themselves."
+            )
+    missing = [name for name in graph.context if name not in values]
+    if missing and whole:
+        example = ", ".join(f"{name!r}: 1" for name in missing[:5])
+        raise ObservationError(
+            f"every variable of the context is given before a round, but {listed(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} missing. Add context={{{example}}}."
+        )
+    return values
+
+
+def _possible(value: float, continuous: bool) -> bool:
+    return 0.0 <= value <= 1.0 if continuous else value in (0.0, 1.0)
+
+
+def _range(continuous: bool) -> str:
+    return "a number from 0 to 1" if continuous else "0 or 1"
 
 
 # -- the least and the most likely pattern of each node's parents ---------------------------------------------------

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from dobandit.checks import shown
 from dobandit.errors import InterventionError, ObservationError, PolicyError, closest, listed
-from dobandit.graph.context import context_values
 from dobandit.model.links import auto, identity
-from dobandit.model.weights import Do, fixed_values
+from dobandit.model.weights import Do, context_values, fixed_values
 from dobandit.oracle.actions import NOTHING, Action, action_of
 from dobandit.policy.answers import LeverEffect, NodeEstimate, Recommendation, WeightEstimate, Worth, lever_effect
 from dobandit.policy.base import Policy, round_draws

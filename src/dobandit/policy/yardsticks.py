@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dobandit.checks import listable, shown
 from dobandit.errors import InterventionError, PolicyError, closest, listed
 from dobandit.kernels import kernel
-from dobandit.model.causal_model import CausalModel, given
+from dobandit.model.causal_model import CausalModel
 from dobandit.model.inference import expect
 from dobandit.oracle.actions import Action, action_named, actions_of
 from dobandit.oracle.solve import solve
@@ -174,7 +174,7 @@ class OracleEngine(Engine):
             rules = rules.limited(graph.nodes[v - 1] for v in now.available)
         key = now.context.tobytes() + repr(now.available).encode()
         if key not in self._best:
-            found = solve(given(self.model, self._known(now.context)), rules, time_limit=None)
+            found = solve(self.model.knowing(self._known(now.context)), rules, time_limit=None)
             self._best[key] = Choice(action_named(found.do, graph), math.nan)
         return self._best[key]
 

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from dobandit.checks import absent, listable, shown
 from dobandit.errors import InterventionError, ObservationError, StorageError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.context import context_values
-from dobandit.model.weights import Do, fixed_values
+from dobandit.model.weights import Do, context_values, fixed_values
 from dobandit.oracle.actions import Action, action_of, plain
 
 if TYPE_CHECKING:

@@ -156,7 +156,7 @@ def hidden_cause() -> CausalModel:
     weights: Weights = {"mood": 0.5, "ad": 0.3, "mail": 0.3, "coupon": 0.3, "visit": 0.02, "buy": 0.1}
     weights |= {("ad", "visit"): 0.5, ("mail", "visit"): 0.03, ("mood", "visit"): 0.45}
     weights |= {("coupon", "buy"): 0.1, ("visit", "buy"): 0.05, ("mood", "buy"): 0.6}
-    return BinaryGLM.blm(weights, "buy", ["mood"], ["ad", "mail", "coupon"])
+    return BinaryGLM.blm(weights, "buy", latent=["mood"], controllable=["ad", "mail", "coupon"])
 
 
 WORLDS = {"interaction": interaction, "harm": harm, "missing-edge": missing_edge, "hidden-cause": hidden_cause}

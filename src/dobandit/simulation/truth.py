@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import SimulationError
-from dobandit.model.causal_model import CausalModel, given
+from dobandit.model.causal_model import CausalModel
 from dobandit.model.inference import expect, target_value
 from dobandit.oracle.actions import Action, Actions, action_named
 from dobandit.oracle.solve import solve
@@ -47,7 +47,7 @@ class Truth:
 
     def _solve(self) -> list[tuple[dict[str, float], float]]:
         """The best action in each context, and its value."""
-        worlds, rules = (given(self.model, self._context(p)) for p in self.patterns), self.problem.rules
+        worlds, rules = (self.model.knowing(self._context(p)) for p in self.patterns), self.problem.rules
         found = (solve(world, rules, time_limit=None) for world in worlds)  # the same on every machine
         return [(answer.do, answer.value) for answer in found]
 

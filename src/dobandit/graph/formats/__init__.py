@@ -9,16 +9,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from dobandit import limits
 from dobandit.errors import GraphError, ParseError, closest, located
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import bif, dagitty, dot, edgelist, json_format, networkx_format
-from dobandit.graph.formats.draft import Binarise, GraphDraft, build, refuse_many_states
+from dobandit.graph.formats.binarise import STRUCTURE, Binarise, ManyStatesError, states_of_one
+from dobandit.graph.formats.draft import GraphDraft, build
 from dobandit.graph.formats.networkx_format import as_graph as as_graph
 from dobandit.graph.formats.networkx_format import from_networkx as from_networkx
 from dobandit.graph.formats.networkx_format import to_networkx as to_networkx
+from dobandit.graph.roles import Roles
 from dobandit.strict_json import load_json as load_json
 from dobandit.text_files import in_file, path_of, read_text, without_gz, write_atomically
 
@@ -53,6 +55,7 @@ def read_graph(
     bias: Iterable[str] | None = None,
     context: Iterable[str] = (),
     binarise: Binarise | None = None,
+    binarise_rest: str | None = None,
     structure_only: bool = False,
 ) -> CausalGraph:
     """The graph in a file, compressed (.gz) or not.
@@ -66,6 +69,7 @@ def read_graph(
     context         variables that are observed before acting, in addition to those that the file names
     binarise        where a BIF file lists more than two states of a variable, those that count as 1 in your data, as
                     variables of a graph are 0 or 1: {"age": ["adult", "old"]}
+    binarise_rest   the same for all other such variables at once: "last" for the last state listed of each, or "first"
     structure_only  take the structure for what it is, however many states there are
 
     Returns a `CausalGraph`. Raises ParseError with the place where the file is malformed, and GraphError where the
@@ -76,12 +80,19 @@ def read_graph(
     >>> read_graph("funnel.txt").parents("buy")
     ('visit',)
     """
-    roles: dict[str, Any] = {"target": target, "latent": latent, "controllable": controllable, "context": context}
+    roles: Roles = {"latent": latent, "controllable": controllable, "bias": bias, "context": context}
     name, kind = path_of(source), None if format is None else _known(format)
     with in_file(name):
         text = read_text(name)
-        kind = kind or format_of_path(name) or sniff(text)
-        return parse_graph(text, kind, **roles, bias=bias, binarise=binarise, structure_only=structure_only)
+        return parse_graph(
+            text,
+            kind or format_of_path(name) or sniff(text),
+            target=target,
+            binarise=binarise,
+            binarise_rest=binarise_rest,
+            structure_only=structure_only,
+            **roles,
+        )
 
 
 def parse_graph(
@@ -89,28 +100,30 @@ def parse_graph(
     format: str,
     *,
     target: str | None = None,
-    latent: Iterable[str] = (),
-    controllable: Iterable[str] | None = None,
-    bias: Iterable[str] | None = None,
-    context: Iterable[str] = (),
     binarise: Binarise | None = None,
+    binarise_rest: str | None = None,
     structure_only: bool = False,
+    **roles: Unpack[Roles],
 ) -> CausalGraph:
     """The graph in a text.
 
     text    what a file would hold
     format  its format, as in `read_graph`
+    roles   latent, controllable, bias and context, as in `read_graph`
 
-    The other arguments (target, latent, controllable, bias, context, binarise, structure_only) are those of
-    `read_graph`.
+    target, binarise, binarise_rest and structure_only are those of `read_graph` too.
 
     >>> parse_graph("ad -> visit -> buy", "edgelist", target="buy").controllable
     ('ad', 'visit')
     """
     draft = draft_of(text, format)
-    graph = build(draft, target, latent, controllable, bias, context)
+    graph = build(draft, target, **roles)
     if not structure_only:
-        refuse_many_states(draft, binarise or {}, {*graph.latent, *graph.effects})
+        states = {name: own for name, (own, _) in draft.states.items()}
+        try:
+            states_of_one(states, binarise, binarise_rest, {*graph.latent, *graph.effects})
+        except ManyStatesError as error:
+            raise draft.refuse(draft.states[error.variable][1], f"{error}{STRUCTURE}") from None
     return graph
 
 

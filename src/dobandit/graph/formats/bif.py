@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -26,8 +26,10 @@ from numpy.typing import NDArray
 from dobandit import limits
 from dobandit.errors import closest
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats.draft import ROLES, GraphDraft, many_states, marks
+from dobandit.graph.formats.binarise import too_few_states
+from dobandit.graph.formats.draft import GraphDraft, marks
 from dobandit.graph.formats.lexer import QUOTED, Tokens, quote, take_name, token_pattern, unquote
+from dobandit.graph.roles import ROLES
 
 _TOKENS = token_pattern(
     skip=r"\s++|//[^\r\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/",
@@ -35,12 +37,11 @@ _TOKENS = token_pattern(
     quoted=QUOTED,
     sign=r"[(){}\[\],;|]",
 )
-_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _ADVICE = "Put names with spaces or brackets in double quotes."
 _OPEN, _CLOSE = "({[", ")}]"
 Array = NDArray[np.float64]
 MOST_ENTRIES = 1 << 24  # of all tables together: 128 MB
-_BARE_STATE = re.compile(r"[A-Za-z0-9_.<>=+-]+")
+_BARE = re.compile(r"[A-Za-z0-9_.<>=+-]+")
 
 
 def draft_of(text: str) -> GraphDraft:
@@ -97,7 +98,7 @@ class NetworkText:
                 self._mark(name)
         tokens.advance()
         if len(states) < 2:
-            raise tokens.error(many_states(name, states), at)
+            raise tokens.error(too_few_states(name, states), at)
         if len(set(states)) < len(states):
             raise tokens.error(f"the states of a variable differ, but {name[:40]!r} lists one twice.", at)
         self.draft.states[name] = states, at
@@ -267,43 +268,40 @@ class NetworkText:
 
 def text_of(graph: CausalGraph) -> str:
     """Print the variables and their parents, without tables."""
-    shown = {name: name if _BARE.fullmatch(name) else quote(name) for name in graph.all_nodes}
-    parents: dict[str, list[str]] = {name: [] for name in shown}
+    parents: dict[str, list[str]] = {name: [] for name in graph.all_nodes}
     for cause, effect in graph.all_edges:
         parents[effect].append(cause)
-    special = marks(graph)
-    lines = ["network graph {", f"  property target = {quote(graph.target)} ;", "}"]
-    for name in shown:
-        said = "".join(f" property {role} = {str(yes).lower()} ;" for role, yes in special.get(name, {}).items())
-        lines.append(f"variable {shown[name]} {{ type discrete [ 2 ] {{ 0, 1 }} ;{said} }}")
-    for name in shown:
-        given = ", ".join(shown[parent] for parent in parents[name])
-        lines.append(f"probability ( {shown[name]}{' | ' if given else ''}{given} ) {{ }}")
-    return "\n".join(lines) + "\n"
+    return network_text(dict.fromkeys(parents, ("0", "1")), parents, {}, graph.target, marks(graph))
 
 
-def tables_text(
-    states: Mapping[str, tuple[str, ...]], parents: Mapping[str, tuple[str, ...]], tables: Mapping[str, Array]
+def network_text(
+    states: Mapping[str, Sequence[str]],
+    parents: Mapping[str, Sequence[str]],
+    tables: Mapping[str, Array],
+    target: str | None = None,
+    roles: Mapping[str, Mapping[str, bool]] | None = None,
 ) -> str:
-    """The variables with their states and tables as BIF, numbers in full: reading it gives the same tables."""
-    lines = ["network unknown {", "}"]
+    """Variables with their states, parents, tables and roles as BIF, numbers in full: reading it gives the same."""
+    aim = "" if target is None else f"  property target = {quote(target)} ;\n"
+    lines = [f"network graph {{\n{aim}}}"]
     for name, own in states.items():
-        lines.append(f"variable {_word(name)} {{\n  type discrete [ {len(own)} ] {{ {_words(own)} }};\n}}")
+        said = "".join(f" property {role} = {str(yes).lower()} ;" for role, yes in (roles or {}).get(name, {}).items())
+        lines.append(f"variable {_word(name)} {{ type discrete [ {len(own)} ] {{ {_words(own)} }} ;{said} }}")
     for name in states:
         given = f" | {_words(parents[name])}" if parents[name] else ""
-        lines.append(f"probability ( {_word(name)}{given} ) {{")
-        table = tables[name]
-        if not parents[name]:
-            lines.append(f"  table {_numbers(table)};")
-        for where in np.ndindex(table.shape[:-1]) if parents[name] else ():
-            pattern = [states[parent][i] for parent, i in zip(parents[name], where, strict=True)]
-            lines.append(f"  ({_words(pattern)}) {_numbers(table[where])};")
-        lines.append("}")
+        rows = []
+        if name in tables and not given:
+            rows = [f"  table {_numbers(tables[name])};"]
+        elif name in tables:
+            for where in np.ndindex(tables[name].shape[:-1]):
+                pattern = [states[parent][i] for parent, i in zip(parents[name], where, strict=True)]
+                rows.append(f"  ({_words(pattern)}) {_numbers(tables[name][where])};")
+        lines += [f"probability ( {_word(name)}{given} ) {{", *rows, "}"]
     return "\n".join(lines) + "\n"
 
 
 def _word(name: str) -> str:
-    return name if _BARE_STATE.fullmatch(name) else quote(name)
+    return name if _BARE.fullmatch(name) else quote(name)
 
 
 def _words(names: Iterable[str]) -> str:

@@ -18,9 +18,10 @@ import warnings
 
 from dobandit.errors import DobanditWarning
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats.dot import SKIP, Attributes, BraceParser, begin
-from dobandit.graph.formats.draft import GraphDraft, isolated, usual_bias, usual_controllable
+from dobandit.graph.formats.dot import SKIP, Attributes, BraceParser
+from dobandit.graph.formats.draft import GraphDraft, isolated
 from dobandit.graph.formats.lexer import QUOTED, Tokens, quoted, token_pattern
+from dobandit.graph.roles import usual_bias, usual_controllable
 
 _TOKENS = token_pattern(
     skip=SKIP,
@@ -37,20 +38,18 @@ _ADVICE = "Put names with other characters than letters, digits, _ and . in doub
 
 def draft_of(text: str) -> GraphDraft:
     """Read one dag."""
-    tokens = Tokens(text, _TOKENS, _ADVICE)
-    draft = begin(tokens)
-    kind = tokens.keyword
-    if kind in _KEYWORDS and kind not in _KINDS:
-        raise tokens.error(f"a causal graph is a `dag`, but this is a `{kind}`. Orient its edges first.")
-    if kind not in _KINDS:
-        raise tokens.unexpected("'dag'")
-    tokens.advance()
-    _DagittyParser(tokens, draft).document()
-    return draft
+    return _DagittyParser(Tokens(text, _TOKENS, _ADVICE)).document()
 
 
 class _DagittyParser(BraceParser):
     wanted = frozenset({"outcome", "latent", "unobserved", "exposure", "selected", "context", "o", "u", "l", "e"})
+
+    def kind(self) -> None:
+        word = self.tokens.keyword
+        if word in _KEYWORDS and word not in _KINDS:
+            raise self.tokens.error(f"a causal graph is a `dag`, but this is a `{word}`. Orient its edges first.")
+        if word not in _KINDS:
+            raise self.tokens.unexpected("'dag'")
 
     def mark(self, name: str, attributes: Attributes) -> None:
         marks = self.draft.marks

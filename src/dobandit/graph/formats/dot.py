@@ -15,11 +15,13 @@ which also has its own tokens.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 
 from dobandit import limits
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats.draft import ROLES, GraphDraft, isolated, marks
+from dobandit.graph.formats.draft import GraphDraft, isolated, marks
 from dobandit.graph.formats.lexer import QUOTED, Tokens, in_quotes, quoted, token_pattern, unescape
+from dobandit.graph.roles import ROLES
 
 NAMES = ("word", "quoted")
 _ANGLE = re.compile("[<>]")
@@ -39,22 +41,17 @@ _ARROWS = {"forward": "->", "back": "<-", "both": "<->"}
 _UNDIRECTED = "has no direction, but causes and effects need one. Write `digraph` and `->`"
 
 
-def begin(tokens: Tokens) -> GraphDraft:
-    """A draft, after the word `strict`, which asks to take an edge listed twice for one."""
-    strict = tokens.keyword == "strict"
-    if strict:
-        tokens.advance()
-    return GraphDraft(lambda place, message: tokens.error(message, place), merge=strict)
-
-
+@dataclass
 class Scope:
     """Between two braces: the nodes named there, and the attributes that DOT's `node [...]` sets for them."""
 
-    def __init__(self, outer: Scope | None = None) -> None:
-        self.depth: int = 1 if outer is None else outer.depth + 1
-        self.node: Attributes = {} if outer is None else dict(outer.node)
-        self.edge: Attributes = {} if outer is None else dict(outer.edge)
-        self.members: dict[str, None] = {}
+    depth: int = 1
+    node: Attributes = field(default_factory=dict)
+    edge: Attributes = field(default_factory=dict)
+    members: dict[str, None] = field(default_factory=dict)
+
+    def inner(self) -> Scope:
+        return Scope(self.depth + 1, dict(self.node), dict(self.edge))
 
 
 class BraceParser:
@@ -63,19 +60,29 @@ class BraceParser:
     wanted: frozenset[str] = frozenset()  # keys of attributes; the others are style and fall away
     keywords: frozenset[str] = frozenset()  # words of DOT, which name no node unless they are quoted
 
-    def __init__(self, tokens: Tokens, draft: GraphDraft) -> None:
+    def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
-        self.draft = draft
+        strict = tokens.keyword == "strict"  # an edge that is listed twice is one
+        if strict:
+            tokens.advance()
+        self.draft = GraphDraft(lambda place, message: tokens.error(message, place), merge=strict)
 
-    def document(self) -> None:
-        """What follows the word `digraph` or `dag`, up to the end of the file."""
+    def document(self) -> GraphDraft:
+        """Read `kind name { statements }`, up to the end of the file."""
+        self.kind()
+        self.tokens.advance()
         if self.tokens.kind in NAMES:
             self.name("a name")
         self.body(Scope())
         if self.tokens.kind != "end":
             raise self.tokens.unexpected("the end (a file holds one graph)")
+        return self.draft
 
     # -- meaning -----------------------------------------------------------------------------------------
+
+    def kind(self) -> None:
+        """Refuse a first word that is not one of the format's."""
+        raise NotImplementedError
 
     def setting(self, key: str, value: str, place: int) -> None:
         """`k=v` on the graph."""
@@ -164,7 +171,7 @@ class BraceParser:
             self.tokens.advance()
             if self.tokens.kind in NAMES:
                 self.name("a name")
-        inner = Scope(scope)
+        inner = scope.inner()
         self.body(inner)
         scope.members.update(inner.members)
         return list(inner.members)
@@ -241,20 +248,18 @@ class BraceParser:
 
 def draft_of(text: str) -> GraphDraft:
     """Read one digraph."""
-    tokens = Tokens(text, _TOKENS, _ADVICE)
-    draft = begin(tokens)
-    if tokens.keyword == "graph":
-        raise tokens.error(f"`graph` {_UNDIRECTED}.")
-    if tokens.keyword != "digraph":
-        raise tokens.unexpected("'digraph'")
-    tokens.advance()
-    _DotParser(tokens, draft).document()
-    return draft
+    return _DotParser(Tokens(text, _TOKENS, _ADVICE)).document()
 
 
 class _DotParser(BraceParser):
     wanted = frozenset({*ROLES, "dir", "target"})
     keywords = _KEYWORDS
+
+    def kind(self) -> None:
+        if self.tokens.keyword == "graph":
+            raise self.tokens.error(f"`graph` {_UNDIRECTED}.")
+        if self.tokens.keyword != "digraph":
+            raise self.tokens.unexpected("'digraph'")
 
     def setting(self, key: str, value: str, place: int) -> None:
         if key == "target":

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dobandit import limits
-from dobandit.errors import DobanditError, GraphError, closest, listed
-from dobandit.graph.causal_graph import CausalGraph, reached_from, warn_about_useless
-from dobandit.graph.ordering import bad_edge, natural_key
+from dobandit.errors import DobanditError, GraphError
+from dobandit.graph.causal_graph import CausalGraph
+from dobandit.graph.ordering import bad_edge, natural_key, reached_from
+from dobandit.graph.roles import ROLES, Roles, usual_bias, usual_controllable, warn_about_useless
 
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _SURROGATE = re.compile("[\ud800-\udfff]")
-ROLES = ("latent", "controllable", "bias", "context")
 
 
 class GraphDraft:
@@ -118,21 +119,27 @@ class GraphDraft:
                 raise self.refuse(place, f"a list has at most {limits.MAX_NODES} names. Split the graph.")
             members[name] = None
 
+    def members(self, role: str) -> list[str]:
+        """Everybody to whom the file gives this role."""
+        return [*self.said.get(role, ()), *(name for name, yes in self.marks[role].items() if yes)]
+
+    def said_members(self, role: str, usual: Collection[str]) -> Iterable[str] | None:
+        """Who has the role, `usual` being those who have it where nothing is said; None where the file says nothing."""
+        marks = self.marks[role]
+        if role in self.said or not marks:
+            return self.said.get(role)
+        if role == "controllable" and any(marks.values()):
+            usual = ()
+        return [name for name in self.ids if marks.get(name, name in usual)]
+
 
 # -- from a draft to a CausalGraph -----------------------------------------------------------------------------------
 
 
-def build(
-    draft: GraphDraft,
-    target: str | None = None,
-    latent: Iterable[str] = (),
-    controllable: Iterable[str] | None = None,
-    bias: Iterable[str] | None = None,
-    context: Iterable[str] = (),
-) -> CausalGraph:
+def build(draft: GraphDraft, target: str | None = None, **roles: Unpack[Roles]) -> CausalGraph:
     """The graph of a draft; `latent` and `context` are added to what the file says, the other arguments replace it."""
-    for role, names in (("latent", latent), ("context", context)):
-        if isinstance(names, str):
+    for role in ("latent", "context"):
+        if isinstance(names := roles.get(role), str):
             raise GraphError(f"{role} is a list of names, but got the string {names!r}. Write [{names!r}].")
     _name_confounders(draft)
     if not draft.ids:
@@ -140,19 +147,19 @@ def build(
     if sum(map(len, draft.ids)) > limits.MAX_NAMES:
         raise draft.refuse(0, f"the names have at most {limits.MAX_NAMES} characters together. Use shorter names.")
     tails, heads = _checked_edges(draft)
-    listed_latent, listed_context = (
-        [*draft.said.get(role, ()), *(name for name, yes in draft.marks[role].items() if yes), *more]
-        for role, more in (("latent", latent), ("context", context))
-    )
-    # CausalGraph refuses what is no string
-    hidden, given = ({name for name in names if isinstance(name, str)} for names in (listed_latent, listed_context))
-    chosen = _chosen_target(draft, hidden) if target is None else target
-    names = list(draft.ids)
-    aside = [names[i] for i in np.flatnonzero(reached_from(chosen, names, tails, heads)).tolist()]
-    settable = _said_controllable(draft, {chosen, *hidden, *given, *aside}) if controllable is None else controllable
-    started = _said_bias(draft, hidden) if bias is None else bias
-    roles = (chosen, listed_latent, settable, started, listed_context)
-    graph = CausalGraph.from_arrays(names, tails, heads, *roles)
+    latent = [*draft.members("latent"), *roles.get("latent", ())]
+    context = [*draft.members("context"), *roles.get("context", ())]
+    hidden, known = ({name for name in names if isinstance(name, str)} for names in (latent, context))
+    observed = [name for name in draft.ids if name not in hidden]
+    chosen = _chosen_target(draft, observed) if target is None else target
+    controllable, bias = roles.get("controllable"), roles.get("bias")
+    if controllable is None:
+        names = list(draft.ids)
+        effects = {names[i] for i in np.flatnonzero(reached_from(chosen, names, tails, heads)).tolist()}
+        controllable = draft.said_members("controllable", {*observed} - {chosen} - known - effects)
+    if bias is None:
+        bias = draft.said_members("bias", {*observed})
+    graph = CausalGraph.from_arrays(list(draft.ids), tails, heads, chosen, latent, controllable, bias, context)
     warn_about_useless(graph, stacklevel=4)
     return graph
 
@@ -170,15 +177,15 @@ def _name_confounders(draft: GraphDraft) -> None:
     draft.confounded.clear()
 
 
-def _chosen_target(draft: GraphDraft, hidden: Collection[str]) -> str:
+def _chosen_target(draft: GraphDraft, observed: Iterable[str]) -> str:
     if len(draft.targets) > 1:
         first, second = list(draft.targets)[:2]
         message = f"a graph has one target, but {first!r} and {second!r} are named. Choose one with target=..."
         raise draft.refuse(draft.targets[second], f"{message} (or --target).")
     if draft.targets:
         return next(iter(draft.targets))
-    parents, children = set(draft.heads), set(draft.tails)
-    ends = [n for n, i in draft.ids.items() if i in parents and i not in children and n not in hidden]
+    effects, causes = set(draft.heads), set(draft.tails)
+    ends = [name for name in observed if draft.ids[name] in effects and draft.ids[name] not in causes]
     hint = f" The only observed effect without effects of its own is {ends[0]!r}." if len(ends) == 1 else ""
     how = "Give target=... (or --target on the command line), or name it in the file."
     raise GraphError(f"no target is named. {how}{hint}")
@@ -196,45 +203,14 @@ def _checked_edges(draft: GraphDraft) -> tuple[NDArray[np.int64], NDArray[np.int
     return tails, heads
 
 
-def _said_controllable(draft: GraphDraft, others: Collection[str]) -> Iterable[str] | None:
-    """What the file says; where it only says who is not, all but these and `others`, which cannot be."""
-    marks = draft.marks["controllable"]
-    if "controllable" in draft.said or not marks:
-        return draft.said.get("controllable")
-    if any(marks.values()):
-        return [name for name, yes in marks.items() if yes]
-    return [name for name in draft.ids if name not in others and name not in marks]
-
-
-def _said_bias(draft: GraphDraft, hidden: Collection[str]) -> Iterable[str] | None:
-    marks = draft.marks["bias"]
-    if "bias" in draft.said or not marks:
-        return draft.said.get("bias")
-    return [name for name in draft.ids if marks.get(name, name not in hidden)]
-
-
 # -- what a printed graph must say beyond the defaults of CausalGraph ------------------------------------------------
-
-
-def usual_controllable(graph: CausalGraph) -> bool:
-    """Whether the controllable variables are the default: every observed one but the target and the context."""
-    return len(graph.controllable) == len(graph.observed) - 1 - len(graph.context)
-
-
-def usual_bias(graph: CausalGraph) -> bool:
-    """Whether the nodes with a bias are the default: every observed one."""
-    return graph.bias == graph.observed
 
 
 def listed_roles(graph: CausalGraph) -> dict[str, tuple[str, ...]]:
     """By role: who has it, where that has to be said."""
-    said = {"latent": graph.latent, "context": graph.context}
-    found = {role: names for role, names in said.items() if names}
-    if not usual_controllable(graph):
-        found["controllable"] = graph.controllable
-    if not usual_bias(graph):
-        found["bias"] = graph.bias
-    return found
+    usual = {"latent": not graph.latent, "context": not graph.context}
+    usual |= {"controllable": usual_controllable(graph), "bias": usual_bias(graph)}
+    return {role: getattr(graph, role) for role, unsaid in usual.items() if not unsaid}
 
 
 def marks(graph: CausalGraph) -> dict[str, dict[str, bool]]:
@@ -242,93 +218,21 @@ def marks(graph: CausalGraph) -> dict[str, dict[str, bool]]:
     latent, context, settable, started = (
         {*names} for names in (graph.latent, graph.context, graph.controllable, graph.bias)
     )
-    found: dict[str, dict[str, bool]] = {name: {} for name in graph.nodes}
-    for name, said in found.items():
+    marked: dict[str, dict[str, bool]] = {}
+    for name in graph.nodes:
+        said = {}
         if name in latent or name in context:
             said["latent" if name in latent else "context"] = True
         elif name != graph.target and not usual_controllable(graph):
             said["controllable"] = name in settable
         if (name in started) == (name in latent):
             said["bias"] = name in started
-    return {name: said for name, said in found.items() if said}
+        if said:
+            marked[name] = said
+    return marked
 
 
 def isolated(graph: CausalGraph) -> Iterator[str]:
     """Nodes that no edge names."""
     linked = {name for edge in graph.all_edges for name in edge}
     return (name for name in graph.nodes if name not in linked)
-
-
-# -- variables with named states, as BIF files and pgmpy have them ---------------------------------------------------
-#
-# A variable of a causal graph is 0 or 1. Of two states, the one that says so is 1 ("yes" of no and yes, "True" of True
-# and False), and where neither does, the last one listed. Of more than two, the caller says which: `binarise={"age":
-# "old"}` or `binarise={"age": ["adult", "old"]}`. Others may take the structure alone.
-
-Binarise = Mapping[str, str | Iterable[str]]
-_SAYS_ONE = frozenset({"1", "true", "yes", "present", "on", "high", "positive", "t", "y", "state1"})
-_SAYS_ZERO = frozenset({"0", "false", "no", "absent", "off", "low", "negative", "f", "n", "state0"})
-
-
-STRUCTURE = " Or, where the graph alone is wanted, structure_only=True."
-
-
-class ManyStatesError(GraphError):
-    """A variable has more than two states, and nobody said which of them count as 1."""
-
-
-def refuse_unknown(binarise: Binarise, variables: Iterable[str]) -> None:
-    """Refuse what names no variable."""
-    known = list(variables)
-    for name in binarise:
-        if name not in known:
-            raise GraphError(f"binarise names variables of the file, but {name!r} is none.{closest(name, known)}")
-
-
-def refuse_many_states(draft: GraphDraft, binarise: Binarise, hidden: set[str]) -> None:
-    """Refuse variables that are not 0 or 1; nobody looks at a hidden one, which may have any number of states."""
-    refuse_unknown(binarise, draft.states or draft.ids)
-    for name, (states, place) in draft.states.items():
-        if name in hidden and name not in binarise:
-            continue
-        try:
-            states_of_one(name, states, binarise)
-        except GraphError as error:
-            way_out = STRUCTURE if isinstance(error, ManyStatesError) else ""
-            raise draft.refuse(place, f"{error}{way_out}") from None
-
-
-def states_of_one(name: str, states: tuple[str, ...], binarise: Binarise) -> tuple[str, ...]:
-    """The states of a variable that count as 1, in the order of the file."""
-    if name in binarise:
-        return _chosen(name, states, binarise[name])
-    if len(states) != 2:
-        raise ManyStatesError(many_states(name, states))
-    said = [state for state in states if state.strip("\"'").lower() in _SAYS_ONE]
-    other = [state for state in states if state.strip("\"'").lower() in _SAYS_ZERO]
-    return (said[0],) if len(said) == len(other) == 1 else (states[-1],)
-
-
-def many_states(name: str, states: tuple[str, ...]) -> str:
-    """What to say of a variable that is not 0 or 1."""
-    if len(states) < 2:
-        what = f"{len(states)} states" if states else "no type"
-        return f"variables are 0 or 1, but {name[:40]!r} has {what}. Give it two states."
-    return (
-        f"variables are 0 or 1, but {name[:40]!r} has {len(states)} states ({listed(states, 6)}). Say which states "
-        f"count as 1, binarise={{{name[:40]!r}: {states[-1][:40]!r}}}."
-    )
-
-
-def _chosen(name: str, states: tuple[str, ...], wanted: str | Iterable[str]) -> tuple[str, ...]:
-    asked = [wanted] if isinstance(wanted, str) else list(wanted)
-    strange = [state for state in asked if state not in states]
-    if strange:
-        raise GraphError(
-            f"binarise names states of {name!r}, {listed(states, 6)}, but got {strange[0]!r}."
-            f"{closest(strange[0], states)}"
-        )
-    if not asked or len(set(asked)) == len(states):
-        some = "none" if not asked else "all"
-        raise GraphError(f"some states of {name!r} count as 1 and some as 0, but binarise names {some} of them.")
-    return tuple(state for state in states if state in asked)

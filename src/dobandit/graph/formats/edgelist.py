@@ -4,7 +4,8 @@
 target: buy
 latent: mood            also controllable:, bias: and context:, each with a list that may be empty
 ad -> visit -> buy      a chain; <- and <-> are read too
-"other word" -> buy     a name with other characters than letters, digits, _ and . is quoted
+"other word" -> buy     a name with other characters than letters, digits, _ and . is quoted; in a list with commas,
+                        and as the target, a name may hold spaces without quotes
 alone                   a node without edges
 ad buy                  the common two-column forms, with a blank or a comma
 """
@@ -12,7 +13,6 @@ ad buy                  the common two-column forms, with a blank or a comma
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from dobandit.errors import closest
 from dobandit.graph.causal_graph import CausalGraph
@@ -61,7 +61,8 @@ def _line(tokens: Tokens, draft: GraphDraft) -> None:
     else:
         draft.node(first, at)
     if not tokens.skip("newline") and tokens.kind != "end":
-        raise tokens.unexpected("the end of the line (a line is one chain `A -> B -> C`, or two columns `A B`)")
+        form = 'a line is one chain `A -> B -> C`, or two columns `A B`; a name with spaces is quoted: "A B" -> C'
+        raise tokens.unexpected(f"the end of the line ({form})")
 
 
 def _directive(tokens: Tokens, draft: GraphDraft, word: str, at: int) -> None:
@@ -72,16 +73,26 @@ def _directive(tokens: Tokens, draft: GraphDraft, word: str, at: int) -> None:
     tokens.advance()
     if word == "target":
         here = tokens.at
-        draft.aim(take_name(tokens), here)
+        words = [take_name(tokens)]
+        while tokens.kind == "word":
+            words.append(take_name(tokens))
+        draft.aim(" ".join(words), here)
     else:
-        draft.assign(word, _names(tokens))
+        draft.assign(word, _listed_names(tokens))
 
 
-def _names(tokens: Tokens) -> Iterator[tuple[str, int]]:
-    while tokens.kind in ("word", "quoted"):
-        at = tokens.at
-        yield take_name(tokens), at
-        tokens.skip(",")
+def _listed_names(tokens: Tokens) -> list[tuple[str, int]]:
+    """The names up to the end of the line: a word each, or, where there are commas, what stands between these."""
+    between_commas: list[list[tuple[str, int]]] = [[]]
+    while tokens.kind in ("word", "quoted", ","):
+        if tokens.skip(","):
+            between_commas.append([])
+        else:
+            at = tokens.at
+            between_commas[-1].append((take_name(tokens), at))
+    if len(between_commas) == 1:
+        return between_commas[0]
+    return [(" ".join(word for word, _ in words), words[0][1]) for words in between_commas if words]
 
 
 def text_of(graph: CausalGraph) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from dobandit.errors import ParseError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.draft import GraphDraft, build, isolated, listed_roles
-from dobandit.strict_json import fault_at, json_path, load_json
+from dobandit.strict_json import fault_at, load_json
 
 _LISTS = ("nodes", "latent", "controllable", "bias", "context")
 _GRAPH_KEYS = ("target", "edges", *_LISTS)
@@ -49,8 +49,14 @@ def graph_of_model_document(document: dict[str, Any]) -> CausalGraph:
 
 def _draft_of_graph(document: dict[str, Any]) -> GraphDraft:
     _refuse_unknown(document, _GRAPH_KEYS)
-    # A place is the number of an edge, or -1 - the number of a node in `nodes`.
-    draft = GraphDraft(lambda place, message: ParseError(message, where=_place_in_graph(draft, place)))
+
+    def refuse(place: int, message: str) -> ParseError:
+        """place: the number of an edge, or -1 - the number of a node"""
+        if place < 0:
+            return fault_at(message, "nodes", -1 - place)
+        return fault_at(message, *(("edges", place) if draft.ids or place else ()))
+
+    draft = GraphDraft(refuse)
     for number, edge in enumerate(_list(document, "edges")):
         if not (isinstance(edge, list) and len(edge) == 2):
             raise fault_at(f'an edge is a pair ["cause", "effect"], but got {_kind(edge)}.', "edges", number)
@@ -65,12 +71,6 @@ def _draft_of_graph(document: dict[str, Any]) -> GraphDraft:
             draft.assign(role, ((name, 0) for _, name in _names(document, role)))
     _aim(draft, document)
     return draft
-
-
-def _place_in_graph(draft: GraphDraft, place: int) -> str:
-    if place < 0:
-        return json_path("nodes", -1 - place)
-    return json_path("edges", place) if draft.ids or place else "$"
 
 
 def _aim(draft: GraphDraft, document: dict[str, Any]) -> None:
@@ -117,8 +117,16 @@ def _draft_of_model(document: dict[str, Any]) -> GraphDraft:
     nodes = document.get("nodes")
     if not isinstance(nodes, dict):
         raise fault_at(f"nodes is an object of nodes, but got {_kind(nodes)}.", "nodes")
-    # A place is the number of an edge, or -1 - the number of a node.
-    draft = GraphDraft(lambda place, message: ParseError(message, where=_place_in_model(draft, place, nodes)))
+    names = list(nodes)
+
+    def refuse(place: int, message: str) -> ParseError:
+        """place: the number of an edge, or -1 - the number of a node"""
+        if place < 0:
+            return fault_at(message, "nodes", names[-1 - place])
+        edge = (names[draft.heads[place]], "parents", names[draft.tails[place]]) if draft.tails else ()
+        return fault_at(message, "nodes", *edge)
+
+    draft = GraphDraft(refuse)
     for number, name in enumerate(nodes):
         draft.node(name, -1 - number)
     for name, node in nodes.items():
@@ -131,15 +139,6 @@ def _draft_of_model(document: dict[str, Any]) -> GraphDraft:
         draft.assign("controllable", ((name, 0) for _, name in _names(document, "controllable")))
     _aim(draft, document)
     return draft
-
-
-def _place_in_model(draft: GraphDraft, place: int, nodes: dict[str, Any]) -> str:
-    names = list(nodes)
-    if place < 0:
-        return json_path("nodes", names[-1 - place])
-    if not len(draft.tails):
-        return "$.nodes"
-    return json_path("nodes", names[draft.heads[place]], "parents", names[draft.tails[place]])
 
 
 def _has_constant(node: dict[str, Any]) -> bool:

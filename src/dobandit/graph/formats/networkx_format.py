@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from dobandit import limits
 from dobandit.errors import DobanditError, GraphError, ParseError
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats.draft import ROLES, GraphDraft, build
+from dobandit.graph.formats.draft import GraphDraft, build
+from dobandit.graph.roles import ROLES, Roles
 
 if TYPE_CHECKING:
     import networkx
@@ -31,26 +31,19 @@ _PLACE = re.compile(r" at \((\d+), (\d+)\)\Z")  # line and column, at the end of
 _SHOWN = 200  # characters of a message, which may repeat a whole line
 
 
-def from_networkx(
-    digraph: networkx.DiGraph,
-    target: str | None = None,
-    latent: Iterable[str] = (),
-    controllable: Iterable[str] | None = None,
-    bias: Iterable[str] | None = None,
-    context: Iterable[str] = (),
-) -> CausalGraph:
+def from_networkx(digraph: networkx.DiGraph, target: str | None = None, **roles: Unpack[Roles]) -> CausalGraph:
     """A causal graph from a networkx DiGraph whose nodes are strings.
 
-    digraph                     may say `target` in digraph.graph, and latent, controllable, bias, context on its nodes
-    target, controllable, bias  replace what is marked
-    latent, context             are added to the marked nodes
+    digraph  may say `target` in digraph.graph, and latent, controllable, bias, context on its nodes
+    target   the variable to make likely; replaces what the graph says
+    roles    controllable and bias replace what is marked, latent and context are added to the marked nodes
 
     >>> import networkx
     >>> from_networkx(networkx.DiGraph([("ad", "buy")]), target="buy").parents("buy")
     ('ad',)
     """
     _refuse_other_kinds(digraph)
-    return build(_draft_of_digraph(digraph, GraphError), target, latent, controllable, bias, context)
+    return build(_draft_of_digraph(digraph, GraphError), target, **roles)
 
 
 def _draft_of_digraph(digraph: networkx.DiGraph, error: type[DobanditError]) -> GraphDraft:

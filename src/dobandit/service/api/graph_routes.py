@@ -23,7 +23,7 @@ from dobandit.service.service_settings import Settings
 from dobandit.strict_json import load_json
 
 router = APIRouter(tags=["graphs"])
-ROLES = ("format", "target", "latent", "controllable", "bias", "context", "binarise", "structure_only")
+ROLES = ("format", "target", "latent", "controllable", "bias", "context", "binarise", "binarise_rest", "structure_only")
 
 
 @router.post("/graphs/check", openapi_extra=schemas.CHECK)

@@ -15,6 +15,7 @@ _GRAPH = {
     "target": {"type": "string"},
     **dict.fromkeys(("latent", "controllable", "bias", "context"), _NAMES),
     "binarise": {"type": "object", "additionalProperties": _NAMES},
+    "binarise_rest": {"enum": ["first", "last"]},
     "structure_only": {"type": "boolean"},
 }
 _RULES = {

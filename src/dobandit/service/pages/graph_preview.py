@@ -15,9 +15,10 @@ from starlette.datastructures import FormData
 from dobandit.errors import DobanditError, GraphError, ParseError
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats import draft_of, load_json, parse_graph, plain_text, sniff
-from dobandit.graph.formats.draft import GraphDraft, usual_bias
+from dobandit.graph.formats.draft import GraphDraft
 from dobandit.graph.hiding import smallest_to_hide, unshared, ways_out, without_causes
 from dobandit.graph.latent import admissible
+from dobandit.graph.roles import usual_bias
 from dobandit.model.causal_model import CausalModel
 from dobandit.model.model_files import is_model_document, model_from_document
 from dobandit.report.graph_layout import drawable
