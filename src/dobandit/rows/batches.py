@@ -28,7 +28,7 @@ from dobandit.checks import shown
 from dobandit.errors import DobanditWarning, ExperimentError, ObservationError, ParseError, listed
 from dobandit.rows.columns import Columns, Row, batch_text, columns_of, split_batch
 from dobandit.rows.readers import Given, is_file, is_frame, named, read_rows
-from dobandit.rows.stored_trial import IMPORTED, RANDOMISED, TOLD, ClosedTrial, StoredTrial
+from dobandit.rows.stored_trial import IMPORTED, RANDOMISED, TOLD, ClosedTrial, StoredTrial, closed_trial
 from dobandit.rows.table_columns import MOST_ROUNDS, Reading
 
 if TYPE_CHECKING:
@@ -127,10 +127,7 @@ class ImportedRows(NamedTuple):
 
     def closed(self) -> list[ClosedTrial]:
         """The trials as a learner takes them in, at the beginning of a log."""
-        return [
-            ClosedTrial(i, i, trial.state, trial.do, trial.observation, trial.counts, trial.rounds, trial.source)
-            for i, trial in enumerate(self.trials)
-        ]
+        return [closed_trial(trial, i, i) for i, trial in enumerate(self.trials)]
 
 
 def source_of(randomised: bool, otherwise: str) -> str:
