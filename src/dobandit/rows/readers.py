@@ -17,13 +17,14 @@ from typing import Any, NamedTuple
 from dobandit.checks import shown
 from dobandit.errors import ExperimentError, InterventionError, ObservationError, ParseError, closest
 from dobandit.rows.columns import Columns, Row
-from dobandit.rows.export import BOOKKEEPING, TRIAL, optional_package
+from dobandit.rows.export import BOOKKEEPING, DO, TRIAL, optional_package
 from dobandit.rows.stored_trial import TOLD
 from dobandit.rows.table_columns import Header, Reading, count_of, key_of_cells, meaning, trial_of, was_told
 from dobandit.text_files import in_file, read_text, without_gz
 
 _DELIMITERS = ",;\t|"
 _MOST_PROBLEMS = 5
+_MOST_REFUSED = 1000  # rows that are looked at for more of them
 _MOST_KNOWN = 100_000  # rows that are remembered
 _PARQUET_ENDINGS = (".parquet", ".pq")
 _PARQUET, _GZIP = b"PAR1", b"\x1f\x8b"  # what these files begin with
@@ -70,6 +71,12 @@ def _checked(said: Reading | None, place: str, columns: Columns, given: Given | 
     gives it."""
     if said is None:
         return []
+    set_to = said.do if isinstance(said.do, Mapping) else {}
+    refused = {DO + name: value for name, value in columns.refused(set_to).items()}
+    if isinstance(said.seen, Mapping):
+        refused |= columns.refused(said.seen)
+    if refused:
+        raise _RefusedValuesError(refused)
     do, context = (columns.do_row(said.do), None) if given is None else given
     if given is not None and said.do and columns.do_row(said.do) != do:
         raise InterventionError(
@@ -92,7 +99,7 @@ def _checked(said: Reading | None, place: str, columns: Columns, given: Given | 
 def _read_each(source: _Rows, columns: Columns, given: Given | None) -> list[Reading]:
     """What the rows say. A million rows of 0 and 1 are few: equal ones are read once."""
     found: list[Reading] = []
-    problems: list[tuple[int, str]] = []
+    problems = _Problems(columns)
     known: dict[Any, list[Reading]] = {}
     for place, row in source.rows:
         try:
@@ -106,16 +113,53 @@ def _read_each(source: _Rows, columns: Columns, given: Given | None) -> list[Rea
                 trial = source.table.trial(row)
                 readings = [reading._replace(trial=trial) for reading in readings]
             found += readings
-        except (InterventionError, ObservationError, ParseError) as error:
-            problems.append((place, str(error)))
-            if len(problems) == _MOST_PROBLEMS:
+        except (InterventionError, ObservationError, ParseError, _RefusedValuesError) as error:
+            problems.add(place, error)
+            if problems.enough():
                 break
-    if problems:
-        place, first = problems[0]
-        others = [f"\n{source.unit} {other}: {message}" for other, message in problems[1:]]
-        line = place if source.unit == "line" else None
-        raise ParseError("".join([first, *others]), where=f"{source.unit} {place}", line=line)
+    if problems.rows:
+        raise problems.error(source.unit)
     return found
+
+
+class _RefusedValuesError(Exception):
+    """Values that no variable can have, by column."""
+
+    def __init__(self, values: Mapping[str, object]) -> None:
+        super().__init__()
+        self.values = values
+
+
+class _Problems:
+    """What is wrong with rows: the first problems, and of a column with values that no variable has one for all."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self.rows = 0
+        self._messages: list[tuple[int, str]] = []
+        self._values: dict[str, dict[str, object]] = {}  # by column, as they are shown
+        self._first: dict[str, int] = {}  # where each of these columns has one
+
+    def add(self, place: int, error: Exception) -> None:
+        self.rows += 1
+        if not isinstance(error, _RefusedValuesError):
+            self._messages.append((place, str(error)))
+            return
+        for column, value in error.values.items():
+            self._first.setdefault(column, place)
+            self._values.setdefault(column, {}).setdefault(shown(value), value)
+
+    def enough(self) -> bool:
+        return len(self._messages) + len(self._values) >= _MOST_PROBLEMS or self.rows == _MOST_REFUSED
+
+    def error(self, unit: str) -> ParseError:
+        messages = self._messages + [
+            (self._first[column], self.columns.on_refused(column, [*values.values()]))
+            for column, values in self._values.items()
+        ]
+        (place, first), *others = sorted(messages)[:_MOST_PROBLEMS]
+        text = "".join([first, *(f"\n{unit} {other}: {message}" for other, message in others)])
+        return ParseError(text, where=f"{unit} {place}", line=place if unit == "line" else None)
 
 
 # -- sources -------------------------------------------------------------------------------------------------------
