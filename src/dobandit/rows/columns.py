@@ -29,7 +29,6 @@ Row = list[float | None]  # a value per column, None where there is none; 0 and 
 _MOST_SHOWN = 4  # of the values that are refused
 _WRITTEN: dict[float | None, str] = {None: "null", 0: "0", 1: "1"}
 _compact = json.JSONEncoder(separators=(",", ":")).encode
-_LETTERS = b"[]nul,0123456789.eE+- "  # with these, JSON can only say lists, null and numbers
 
 
 class Columns:
@@ -292,27 +291,15 @@ class Columns:
     def arrays(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """(rows, columns + 1): the values, NaN for null. Slot 0 is the constant, 1."""
         place = {text: i for i, text in enumerate(dict.fromkeys(texts))}  # rounds of 0 and 1 repeat themselves
-        found = np.ones((len(texts), len(self.names) + 1))
-        found[:, 1:] = self._parsed(list(place))[[place[text] for text in texts]]
-        return found
+        rows = np.ones((len(place), len(self.names) + 1))
+        rows[:, 1:] = np.array([self.values(text) for text in place], dtype=np.float64).reshape(-1, len(self.names))
+        return rows[[place[text] for text in texts]]
 
     def masks(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         """(rows, columns + 1): which columns have a value; the constant counts as having none."""
         known: NDArray[np.bool_] = ~np.isnan(self.arrays(texts))
         known[:, 0] = False
         return known
-
-    def _parsed(self, texts: list[str]) -> NDArray[np.float64]:
-        """All rows are checked at once; only where one is bad are they looked at one by one, to say why."""
-        try:
-            if not "".join(texts).encode().translate(None, _LETTERS):
-                rows = np.array([json.loads(text) for text in texts], dtype=np.float64)
-                ok = (rows >= 0.0) & (rows <= 1.0) if self.continuous else (rows == 0.0) | (rows == 1.0)
-                if rows.shape == (len(texts), len(self.names)) and np.all(ok | np.isnan(rows)):
-                    return rows
-        except (ValueError, TypeError, OverflowError, RecursionError):
-            pass
-        return np.array([self.values(text) for text in texts], dtype=np.float64).reshape(-1, len(self.names))
 
 
 def columns_of(problem: Problem) -> Columns:
@@ -334,9 +321,9 @@ def decoded(text: str, width: int, continuous: bool) -> tuple[float | None, ...]
     except (ValueError, TypeError, RecursionError):
         row = None
     if type(row) is list and len(row) == width:
-        kinds = (int, float)
-        if all(v is None or (type(v) in kinds and (v in (0, 1) or (continuous and 0 < v < 1))) for v in row):
-            return tuple(v if v is None else plain(v) for v in row)
+        numbers = [value for value in row if value is not None]
+        if all((type(v) is int and v in (0, 1)) or (continuous and type(v) is float and 0 <= v <= 1) for v in numbers):
+            return tuple(row)
     allowed = "numbers from 0 to 1" if continuous else "0, 1"
     raise StorageError(
         f"a row of the log is a JSON array of {width} values ({allowed} or null), but one is {shown(text)}. "
@@ -349,7 +336,7 @@ def action(text: str, width: int, continuous: bool) -> Action:
     return action_of(np.array([1.0, *decoded(text, width, continuous)], dtype=np.float64))
 
 
-def batch_text(rows: dict[str, int], counted: bool = False) -> tuple[str, str | None]:
+def batch_text(rows: Mapping[str, int], counted: bool = False) -> tuple[str, str | None]:
     """The texts (observation, counts) of distinct rows with how often each was seen, in the order of the rows' texts.
 
     counted  False: a single round is its row, without counts
