@@ -10,6 +10,7 @@ import io
 import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +137,7 @@ class _Problems:
             (self._first[column], self.columns.on_refused(column, [*values.values()]))
             for column, values in self._values.items()
         ]
-        (place, first), *others = sorted(messages)[:_MOST_PROBLEMS]
+        (place, first), *others = sorted(messages, key=itemgetter(0))[:_MOST_PROBLEMS]
         text = "".join([first, *(f"\n{self.unit} {other}: {message}" for other, message in others)])
         return ParseError(text, where=f"{self.unit} {place}", line=place if self.unit == "line" else None)
 
