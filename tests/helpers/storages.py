@@ -8,7 +8,7 @@ from contextlib import closing
 import sqlalchemy as sa
 
 from dobandit.rows.stored_trial import RECORDED, TOLD, StoredTrial
-from dobandit.storage.urls import open_database
+from dobandit.storage import open_database
 from helpers import forked
 
 SEEN = StoredTrial(0, RECORDED, "[null,null]", state=TOLD, observation="[0,1]", closed_at=5.0)

@@ -17,8 +17,7 @@ import dobandit as dob
 from dobandit.cli.main import main
 from dobandit.errors import PolicyError
 from dobandit.policy.engine import Choice
-from dobandit.storage import MemoryStorage
-from dobandit.storage.urls import open_database
+from dobandit.storage import MemoryStorage, open_database
 from helpers.foreign import ThompsonArms, ThompsonEngine
 
 HUGE = "9" * 400

@@ -14,7 +14,7 @@ import pytest
 import dobandit as dob
 from dobandit.errors import StorageError
 from dobandit.rows.stored_trial import PENDING
-from dobandit.storage.backup import backup
+from dobandit.storage import open_storage
 from helpers.zygote import NAME, Child, create, intact, refused, told, write_for_ever
 
 # -- processes ---------------------------------------------------------------------------------------------------
@@ -125,7 +125,9 @@ def backups(storage, folder):
                 acknowledged.append(word)
                 if len(acknowledged) % 5 == 0:
                     break
-        copies.append((backup(storage, f"{folder}/copy{number}.db"), len(acknowledged)))
+        copy = Path(f"{folder}/copy{number}.db")
+        open_storage(storage).backup(copy)
+        copies.append((copy, len(acknowledged)))
     child.kill()
     original = dob.open_experiment(NAME, storage)
     log = told(original)

@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 import dobandit as dob
 from dobandit.errors import DobanditError, StorageError
+from dobandit.rows.stored_trial import ClosedTrial
 from dobandit.storage import open_storage
 from dobandit.storage import statements as do
 from dobandit.storage.checksums import checksum
@@ -112,7 +113,7 @@ def test_the_checksum_stays_what_it_is():
     """Files hold it: CRC-32 of the texts, with the places mixed in."""
     texts = zlib.crc32(b"told\0[null,1]\0[0,1]\0\x001")
     assert texts ^ (3 * 2_654_435_761 + 2 * 2_246_822_519) % 2**32 == 0xD552_2A13
-    assert checksum(3, 2, "told", "[null,1]", "[0,1]", None, 1) == 0xD552_2A13
+    assert checksum(ClosedTrial(2, 3, "told", "[null,1]", "[0,1]", None, 1)) == 0xD552_2A13
 
 
 # -- foreign and damaged files ---------------------------------------------------------------------------------------

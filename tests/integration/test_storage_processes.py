@@ -6,7 +6,6 @@ import pytest
 
 from dobandit.errors import StorageError
 from dobandit.storage import MemoryStorage, open_storage
-from dobandit.storage.backup import backup
 from helpers.storages import SEEN, add, carried_out, sound, start
 
 
@@ -50,7 +49,8 @@ def test_a_backup_while_others_write(storage, path, tmp_path):
     try:
         for number in range(3):
             printed = int(writer.stdout.readline())
-            copy = backup(str(path) if number else storage, tmp_path / f"copy{number}.db")
+            copy = tmp_path / f"copy{number}.db"
+            (open_storage(str(path)) if number else storage).backup(copy)
             copied = open_storage(str(copy))
             assert copied.find("spring").trials > printed
             copied.close()
@@ -64,18 +64,18 @@ def test_a_backup_while_others_write(storage, path, tmp_path):
 
 def test_backups_that_are_refused(storage, path, tmp_path):
     with pytest.raises(StorageError, match="must exist"):
-        backup(storage, tmp_path / "copy.db")
+        storage.backup(tmp_path / "copy.db")
     storage.create("spring", "{}", 1.0)
     (tmp_path / "copy.db").write_text("precious")
     with pytest.raises(StorageError, match="never replaces"):
-        backup(storage, tmp_path / "copy.db")
+        storage.backup(tmp_path / "copy.db")
     assert (tmp_path / "copy.db").read_text() == "precious"
     with pytest.raises(StorageError, match="folder that can be written"):
-        backup(storage, tmp_path / "no" / "copy.db")
+        storage.backup(tmp_path / "no" / "copy.db")
     with pytest.raises(StorageError, match="in memory"):
-        backup(MemoryStorage(), tmp_path / "new.db")
+        MemoryStorage().backup(tmp_path / "new.db")
     with pytest.raises(StorageError, match="pg_dump"):
-        backup("postgresql://u:geheim@h/d", tmp_path / "new.db")
+        open_storage("postgresql://u:geheim@h/d").backup(tmp_path / "new.db")
     assert not (tmp_path / "new.db").exists()
 
 

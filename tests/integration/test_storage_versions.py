@@ -7,8 +7,7 @@ import pytest
 
 import dobandit as dob
 from dobandit.errors import StorageError
-from dobandit.storage import open_storage, schema
-from dobandit.storage.urls import open_database
+from dobandit.storage import open_database, open_storage, schema
 from helpers.commands import dobandit
 from helpers.storages import SEEN, add, schema_version
 

@@ -121,11 +121,11 @@ def test_variables_may_be_called_do_and_observation():
         ("X1,Y\n1,1\n1\n", 3, "each of the 2 columns, but this one has 1"),
         ("X1,Y\n1,1\n1,1,1\n", 3, "each of the 2 columns, but this one has 3"),
         ("X1,Y\n\n\n1,2\n", 4, "'Y' must be 0 or 1, but got 2"),
-        ("X1,Y\n1,maybe\n", 2, "'Y' has 'maybe'"),
-        ("X1,Y\n1,0_1\n", 2, "'Y' has '0_1'"),
+        ("X1,Y\n1,maybe\n", 2, "'Y' must be 0 or 1, but got 'maybe'"),
+        ("X1,Y\n1,0_1\n", 2, "'Y' must be 0 or 1, but got '0_1'"),
         ("X1,Y\n1,inf\n", 2, "'Y' must be 0 or 1"),
-        ("do:X1,Y\n0.5,1\n", 2, "do(X1) must be 0 or 1"),
-        ("do:X1,Y\non,1\n", 2, "'do:X1' has 'on'"),
+        ("do:X1,Y\n0.5,1\n", 2, "'do:X1' must be 0 or 1"),
+        ("do:X1,Y\non,1\n", 2, "'do:X1' must be 0 or 1, but got 'on'"),
         ("do:X1,X1,Y\n1,0,1\n", 2, "'X1' was set to 1"),
         ("do:Y,X1\n1,0\n", 2, "target"),
         ("X1,Y\n,\n", 2, "as failed"),
@@ -147,9 +147,35 @@ def test_a_bad_file_is_refused_with_its_line(text, line, message, tmp_path):
 
 
 def test_the_first_five_problems_are_told_together():
-    text = "X1,Y\n" + "1,1\n" * 3 + "1,2\n,\nx,1\n" + "1,1\n" + "1,3\n" * 100
+    text = "X1,Y\n" + "1,1\n" * 3 + "1,2\n,\nx,1\n" + "1,1\n" + ",\n" * 100
     lines = str(refused(text)).splitlines()
     assert [line.split(":")[0] for line in lines] == ["line 5", "line 6", "line 7", "line 9", "line 10"]
+
+
+CATEGORIES = [("red", 3.7), ("green", 12.5), ("blue", 3.7), ("red", 1), ("yes", 0), ("pink", 2), ("grey", 9)] * 1000
+
+
+@pytest.mark.parametrize("prefix", ["", "do:"])
+def test_categories_and_amounts_are_refused_once_per_column(prefix):
+    """With the way out: levels are made columns of 0 and 1, and amounts are cut at a number."""
+    text = f"{prefix}X1,{prefix}X2,Y\n" + "".join(f"{colour},{price},1\n" for colour, price in CATEGORIES)
+    for source, unit in ((text, "line 2"), (pd.read_csv(io.StringIO(text)), "row 0")):
+        colours, prices = str(refused(source)).splitlines()
+        assert colours.startswith(f"{unit}: the value of '{prefix}X1' must be 0 or 1, but got 'red', 'green', 'blue', ")
+        assert "make a column of 0 and 1 for each of them" in colours
+        assert prices.startswith(f"{unit}: the value of '{prefix}X2' must be 0 or 1, but got 3.7, 12.5, 2.0, 9.0. ")
+        assert "cut it at a number: 1 above it, and 0 below" in prices
+
+
+def test_categories_and_amounts_in_an_observation():
+    rows = [{"X1": colour, "X2": price, "Y": 1} for colour, price in CATEGORIES]
+    with pytest.raises(ObservationError) as caught:
+        batch_of(rows, BINARY, [None] * 3)
+    assert len(str(caught.value).splitlines()) == 2
+    with pytest.raises(ObservationError, match=r"'X1' .* for each of them.*'X2' must be 0 or 1, but got 3.7. .*cut it"):
+        batch_of(rows[0], BINARY, [None] * 3)
+    with pytest.raises(ObservationError, match=r"a number from 0 to 1, but got 12.5.*divide it by its largest value"):
+        batch_of({"Y": 12.5}, SMOOTH, [None] * 3)
 
 
 BAD_ROWS = [

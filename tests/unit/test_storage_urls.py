@@ -4,7 +4,7 @@ import pytest
 
 from dobandit import connect
 from dobandit.errors import ServiceError, StorageError
-from dobandit.storage.urls import open_database
+from dobandit.storage import open_database
 
 
 @pytest.mark.parametrize(

@@ -105,10 +105,9 @@ def backup_command(file: str, storage: str, as_json: bool) -> None:
       dobandit storage backup copy.db
       dobandit storage backup --storage sqlite:///spring.db backups/spring-monday.db
     """
-    from dobandit.storage.backup import backup
-
     with kept(storage) as place:
-        size = Path(backup(place, file)).stat().st_size
+        place.backup(Path(file))
+        size = Path(file).stat().st_size
     said = f"{place.url} copied to {file} ({max(size // 1024, 1):,} kB)"
     answer(as_json, {"storage": place.url, "file": file, "bytes": size}, said)
 

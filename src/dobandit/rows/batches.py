@@ -28,7 +28,7 @@ from dobandit.checks import shown
 from dobandit.errors import DobanditWarning, ExperimentError, ObservationError, ParseError, listed
 from dobandit.rows.columns import Columns, Row, batch_text, columns_of, split_batch
 from dobandit.rows.readers import Given, is_file, is_frame, named, read_rows
-from dobandit.rows.stored_trial import IMPORTED, RANDOMISED, TOLD, ClosedTrial, StoredTrial
+from dobandit.rows.stored_trial import IMPORTED, RANDOMISED, TOLD, ClosedTrial, StoredTrial, closed_trial
 from dobandit.rows.table_columns import MOST_ROUNDS, Reading
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Batch(NamedTuple):
         """The fields of a trial that it fills."""
         return {name: getattr(self, name) for name in ("observation", "counts", "rounds", "partial")}
 
-    def trial(self, source: str, do: str, now: float | None) -> StoredTrial:
+    def trial(self, source: str, do: str, now: float | None = None) -> StoredTrial:
         """A trial that nobody asked for, and that is told already."""
         return StoredTrial(0, source, do, state=TOLD, closed_at=now, **self.stored())
 
@@ -78,19 +78,19 @@ def batch_of(seen: Seen, columns: Columns, do_row: Row, context: Row | None = No
         seen = [seen]
     single = isinstance(seen, (Mapping, bytes)) or hasattr(seen, "to_dict")  # a row of a pandas frame is iterable, too
     if is_file(seen) or is_frame(seen) or (isinstance(seen, Iterable) and not single):
-        found = _summed(seen, columns, (do_row, context))
+        times_seen = _summed(seen, columns, (do_row, context))
     else:
-        found = Counter([columns.encode(columns.observation_row(seen, do_row, context))])
-    rounds = found.total()
+        times_seen = Counter([columns.encode(columns.observation_row(seen, do_row, context))])
+    rounds = times_seen.total()
     if rounds > MOST_ROUNDS:
         raise ObservationError(
             f"a trial has at most {MOST_ROUNDS:,} rounds, but got {rounds:,}. Tell a part, and record the rest."
         )
-    rows = [columns.values(text) for text in found if "null" in text]
+    rows = [columns.values(text) for text in times_seen if "null" in text]
     missing = {name for row in rows for name in columns.missing(row)}
     untaught = {name for row in rows for name in columns.untaught(row, do_row)}
     in_order = (tuple(name for name in columns.names if name in names) for names in (missing, untaught))
-    return Batch(*batch_text(found), rounds, bool(missing), *in_order)
+    return Batch(*batch_text(times_seen), rounds, bool(missing), *in_order)
 
 
 def _summed(seen: Any, columns: Columns, given: Given) -> Counter[str]:
@@ -105,10 +105,15 @@ def _summed(seen: Any, columns: Columns, given: Given) -> Counter[str]:
         raise ObservationError(
             "a trial is told with at least one row, but there is none. Mark it as failed, if nothing was seen."
         )
-    found: Counter[str] = Counter()
-    for reading, rows in Counter(readings).items():
-        found[reading.seen] += reading.times * rows
-    return found
+    return Counter({seen: times for (_, seen), times in _counted(readings).items()})
+
+
+def _counted(readings: Iterable[Reading]) -> Counter[tuple[str, str]]:
+    """How often each row was seen, by what was set and what was seen."""
+    times_seen: Counter[tuple[str, str]] = Counter()
+    for reading, rows in Counter(readings).items():  # equal ones are counted quickly
+        times_seen[reading.do, reading.seen] += reading.times * rows
+    return times_seen
 
 
 # -- many trials ---------------------------------------------------------------------------------------------------
@@ -127,10 +132,7 @@ class ImportedRows(NamedTuple):
 
     def closed(self) -> list[ClosedTrial]:
         """The trials as a learner takes them in, at the beginning of a log."""
-        return [
-            ClosedTrial(i, i, trial.state, trial.do, trial.observation, trial.counts, trial.rounds, trial.source)
-            for i, trial in enumerate(self.trials)
-        ]
+        return [closed_trial(trial, i, i) for i, trial in enumerate(self.trials)]
 
 
 def source_of(randomised: bool, otherwise: str) -> str:
@@ -155,54 +157,52 @@ def import_rows(
         if not readings:
             raise ParseError("the data have at least one round that was told, but there is none. Check the source.")
         of_trials = [reading for reading in readings if reading.trial is not None]
-        trials = _named_trials(of_trials, columns, now)
-        trials += _parts([reading for reading in readings if reading.trial is None], columns, now)
+        trials = _named_trials(of_trials, columns)
+        trials += _parts([reading for reading in readings if reading.trial is None], columns)
     rounds = sum(trial.rounds for trial in trials)
-    trials = [trial._replace(source=whence) for trial in trials]
+    trials = [trial._replace(source=whence, closed_at=now) for trial in trials]
     return ImportedRows(tuple(trials), rounds, tuple(passed or ()), bool(of_trials))
 
 
-def _imported(rows: dict[str, int], do: str, columns: Columns, now: float | None, counted: bool) -> StoredTrial:
+def _imported(rows: Mapping[str, int], do: str, columns: Columns, counted: bool) -> StoredTrial:
     partial = any("null" in text and columns.missing(columns.values(text)) for text in rows)
-    return Batch(*batch_text(rows, counted), sum(rows.values()), bool(partial)).trial(IMPORTED, do, now)
+    return Batch(*batch_text(rows, counted), sum(rows.values()), partial).trial(IMPORTED, do)
 
 
-def _named_trials(readings: Sequence[Reading], columns: Columns, now: float | None) -> list[StoredTrial]:
+def _named_trials(readings: Sequence[Reading], columns: Columns) -> list[StoredTrial]:
     """The trials of rows that name them, in their order."""
     trials: list[StoredTrial] = []
     numbers: set[Hashable] = set()
-    for trial, together in groupby(readings, lambda one: one.trial if type(one.trial) is int else (one.trial, one.do)):
+    # At one time the same may be set more than once, and different things may be set.
+    for trial, rows in groupby(readings, lambda row: row.trial if type(row.trial) is int else (row.trial, row.do)):
         if trial in numbers:
             raise ParseError(
                 f"the rows of a trial stand together, but those of trial {trial} stand apart. Sort the table by "
                 "trial.number; if it is of several experiments, import the rows of each by themselves; if the "
                 "numbers mean nothing, leave them out."
             )
-        if type(trial) is int:  # at one time the same may be set more than once
+        if type(trial) is int:
             numbers.add(trial)
-        first, *others = together
-        rows = Counter({first.seen: first.times})
-        for reading in others:
-            if reading.do != first.do:
-                raise ParseError(
-                    f"in all rows of a trial the same was set, but trial {trial} says both {columns.decode(first.do)} "
-                    f"and {columns.decode(reading.do)}. Correct one of the two, or leave the trials' numbers out."
-                )
-            rows[reading.seen] += reading.times
-        if rows.total() > MOST_ROUNDS:
+        of_trial = list(rows)
+        done = [*dict.fromkeys(row.do for row in of_trial)]
+        if len(done) > 1:
             raise ParseError(
-                f"a trial has at most {MOST_ROUNDS:,} rounds, but trial {first.trial} has {rows.total():,}. Give parts "
-                "of it numbers of their own."
+                f"in all rows of a trial the same was set, but trial {trial} says both {columns.decode(done[0])} and "
+                f"{columns.decode(done[1])}. Correct one of the two, or leave the trials' numbers out."
             )
-        trials.append(_imported(rows, first.do, columns, now, first.summed))
+        times_seen = {seen: times for (_, seen), times in _counted(of_trial).items()}
+        trials.append(_imported(times_seen, done[0], columns, of_trial[0].summed))
+        if trials[-1].rounds > MOST_ROUNDS:
+            raise ParseError(
+                f"a trial has at most {MOST_ROUNDS:,} rounds, but trial {of_trial[0].trial} has "
+                f"{trials[-1].rounds:,}. Give parts of it numbers of their own."
+            )
     return trials
 
 
-def _parts(readings: Sequence[Reading], columns: Columns, now: float | None) -> list[StoredTrial]:
+def _parts(readings: Sequence[Reading], columns: Columns) -> list[StoredTrial]:
     """The trials of rows that name none."""
-    counts: Counter[tuple[str, str]] = Counter()
-    for reading, rows in Counter(readings).items():
-        counts[reading.do, reading.seen] += reading.times * rows
+    counts = _counted(readings)
     if counts.total() > MOST_ROUNDS:
         raise ObservationError(
             f"the data have at most {MOST_ROUNDS:,} rounds, but got {counts.total():,}. Give a part of them."
@@ -214,7 +214,7 @@ def _parts(readings: Sequence[Reading], columns: Columns, now: float | None) -> 
         for row, count in zip(*(column.tolist() for column in part), strict=True):
             do, seen = keys[row]
             by_do.setdefault(do, {})[seen] = count
-        trials += [_imported(rows, do, columns, now, counted=True) for do, rows in by_do.items()]
+        trials += [_imported(rows, do, columns, counted=True) for do, rows in by_do.items()]
     return trials
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dobandit.checks import absent, listable, shown
+from dobandit.checks import absent, as_float, listable, shown
 from dobandit.errors import InterventionError, ObservationError, StorageError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.weights import Do, context_values, fixed_values
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from dobandit.policy.problem import Problem
 
 Row = list[float | None]  # a value per column, None where there is none; 0 and 1 are ints
+_MOST_SHOWN = 4  # of the values that are refused
 _WRITTEN: dict[float | None, str] = {None: "null", 0: "0", 1: "1"}
 _compact = json.JSONEncoder(separators=(",", ":")).encode
-_LETTERS = b"[]nul,0123456789.eE+- "  # with these, JSON can only say lists, null and numbers
 
 
 class Columns:
@@ -146,9 +146,12 @@ class Columns:
             if name in self.graph.effects:
                 continue  # what the target causes teaches nothing
             i = self._known(name)
-            value = self._value(name, given)
+            value = self._value(given)
             if value is None:
                 continue
+            if value != value:
+                refused = self.refused(observation)
+                raise ObservationError(" ".join(self.on_refused(name, [refused[name]]) for name in refused))
             if do_row[i] is not None and do_row[i] != value:
                 raise ObservationError(
                     f"a variable that was set has the value it was set to, but {name!r} was set to {do_row[i]} and "
@@ -177,21 +180,47 @@ class Columns:
         hint = closest(name, self.names) or f" They are {listed(self.names)}."
         raise ObservationError(f"observations are of variables of the graph, but {shown(name)} is none.{hint}")
 
-    def _value(self, name: str, given: Any) -> float | None:
+    def refused(self, values: Mapping[str, object]) -> dict[str, object]:
+        """Those values that no variable can have, by the variables."""
+        ours = {name: given for name, given in values.items() if name in self._index}
+        return {name: given for name, given in ours.items() if math.isnan(self._value(given) or 0.0)}
+
+    def _value(self, given: Any) -> float | None:
+        """None where it was not seen, NaN where no variable can have it."""
         if type(given) is int and given in (0, 1):
             return given  # the common case, fast
         if absent(given):
             return None
-        ok = isinstance(given, (int, float, np.integer, np.floating, np.bool_))
+        number = isinstance(given, (int, float, np.integer, np.floating, np.bool_))
         try:
-            value = float(given) if ok else math.inf
+            value = float(given) if number else math.nan
         except OverflowError:  # an int beyond the floats
             value = math.inf
-        if not (0.0 <= value <= 1.0 if self.continuous else value in (0.0, 1.0)):
-            allowed = "a number from 0 to 1" if self.continuous else "0 or 1"
-            total = f" {self._no_totals(value)}" if 0.0 < value < math.inf and name not in self.context else ""
-            raise ObservationError(f"the value of {name!r} must be {allowed}, but got {shown(given)}.{total}")
-        return plain(value)
+        allowed = 0.0 <= value <= 1.0 if self.continuous else value in (0.0, 1.0)
+        return plain(value) if allowed else math.nan
+
+    def on_refused(self, column: str, values: Sequence[object]) -> str:
+        """What to do with a column, or a variable, that has such values."""
+        allowed = "a number from 0 to 1" if self.continuous else "0 or 1"
+        several = ", ".join(map(shown, values[:_MOST_SHOWN])) + (", ..." if len(values) > _MOST_SHOWN else "")
+        return f"the value of {column!r} must be {allowed}, but got {several}.{self._way_out(column, values)}"
+
+    def _way_out(self, column: str, values: Sequence[object]) -> str:
+        if any(isinstance(value, str) for value in values):
+            return (
+                " If these are categories, make a column of 0 and 1 for each of them; in a table, yes and no, and true "
+                "and false, are 1 and 0."
+            )
+        numbers = [as_float(value) for value in values if math.isfinite(as_float(value)) and as_float(value) > 0.0]
+        way = ""
+        if any(number > 1.0 for number in numbers):
+            way += " If it is an amount, " + (
+                "divide it by its largest value." if self.continuous else "cut it at a number: 1 above it, and 0 below."
+            )
+        of_rounds = column not in self.context and not column.startswith("do:")
+        if of_rounds and any(number.is_integer() or number < 1.0 for number in numbers):
+            way += f" {self._no_totals(max(numbers))}"
+        return way
 
     def _no_totals(self, value: float) -> str:
         """Why sums and shares over rounds are not enough, and what to give instead."""
@@ -261,27 +290,15 @@ class Columns:
     def arrays(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """(rows, columns + 1): the values, NaN for null. Slot 0 is the constant, 1."""
         place = {text: i for i, text in enumerate(dict.fromkeys(texts))}  # rounds of 0 and 1 repeat themselves
-        found = np.ones((len(texts), len(self.names) + 1))
-        found[:, 1:] = self._parsed(list(place))[[place[text] for text in texts]]
-        return found
+        rows = np.ones((len(place), len(self.names) + 1))
+        rows[:, 1:] = np.array([self.values(text) for text in place], dtype=np.float64).reshape(-1, len(self.names))
+        return rows[[place[text] for text in texts]]
 
     def masks(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         """(rows, columns + 1): which columns have a value; the constant counts as having none."""
         known: NDArray[np.bool_] = ~np.isnan(self.arrays(texts))
         known[:, 0] = False
         return known
-
-    def _parsed(self, texts: list[str]) -> NDArray[np.float64]:
-        """All rows are checked at once; only where one is bad are they looked at one by one, to say why."""
-        try:
-            if not "".join(texts).encode().translate(None, _LETTERS):
-                rows = np.array([json.loads(text) for text in texts], dtype=np.float64)
-                ok = (rows >= 0.0) & (rows <= 1.0) if self.continuous else (rows == 0.0) | (rows == 1.0)
-                if rows.shape == (len(texts), len(self.names)) and np.all(ok | np.isnan(rows)):
-                    return rows
-        except (ValueError, TypeError, OverflowError, RecursionError):
-            pass
-        return np.array([self.values(text) for text in texts], dtype=np.float64).reshape(-1, len(self.names))
 
 
 def columns_of(problem: Problem) -> Columns:
@@ -303,9 +320,9 @@ def decoded(text: str, width: int, continuous: bool) -> tuple[float | None, ...]
     except (ValueError, TypeError, RecursionError):
         row = None
     if type(row) is list and len(row) == width:
-        kinds = (int, float)
-        if all(v is None or (type(v) in kinds and (v in (0, 1) or (continuous and 0 < v < 1))) for v in row):
-            return tuple(v if v is None else plain(v) for v in row)
+        numbers = [value for value in row if value is not None]
+        if all((type(v) is int and v in (0, 1)) or (continuous and type(v) is float and 0 <= v <= 1) for v in numbers):
+            return tuple(row)
     allowed = "numbers from 0 to 1" if continuous else "0, 1"
     raise StorageError(
         f"a row of the log is a JSON array of {width} values ({allowed} or null), but one is {shown(text)}. "
@@ -318,7 +335,7 @@ def action(text: str, width: int, continuous: bool) -> Action:
     return action_of(np.array([1.0, *decoded(text, width, continuous)], dtype=np.float64))
 
 
-def batch_text(rows: dict[str, int], counted: bool = False) -> tuple[str, str | None]:
+def batch_text(rows: Mapping[str, int], counted: bool = False) -> tuple[str, str | None]:
     """The texts (observation, counts) of distinct rows with how often each was seen, in the order of the rows' texts.
 
     counted  False: a single round is its row, without counts

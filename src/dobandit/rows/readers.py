@@ -6,27 +6,28 @@ All that takes rows uses this reader: `tell`, `record`, `import_history`, `histo
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import os
-import zlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Any, NamedTuple
+from contextlib import AbstractContextManager, nullcontext
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
 
 from dobandit.checks import shown
 from dobandit.errors import ExperimentError, InterventionError, ObservationError, ParseError, closest
 from dobandit.rows.columns import Columns, Row
-from dobandit.rows.export import BOOKKEEPING, TRIAL, optional_package
+from dobandit.rows.export import BOOKKEEPING, DO, TRIAL, optional_package
 from dobandit.rows.stored_trial import TOLD
 from dobandit.rows.table_columns import Header, Reading, count_of, key_of_cells, meaning, trial_of, was_told
-from dobandit.text_files import in_file, read_text, without_gz
+from dobandit.text_files import in_file, read_text
 
 _DELIMITERS = ",;\t|"
 _MOST_PROBLEMS = 5
-_MOST_KNOWN = 100_000  # rows that are remembered
+_MOST_REFUSED = 1000  # rows that are looked at for more of them
+_ROWS_AT_ONCE = 20_000  # of a frame
+_MOST_REMEMBERED = 100_000  # rows
 _PARQUET_ENDINGS = (".parquet", ".pq")
-_PARQUET, _GZIP = b"PAR1", b"\x1f\x8b"  # what these files begin with
 # With what `row_of` of an export says of a trial besides.
 _KEYS = {"do", "observation", "trial", "interval", *(name.removeprefix(TRIAL) for name in BOOKKEEPING)}
 
@@ -34,30 +35,116 @@ _KEYS = {"do", "observation", "trial", "interval", *(name.removeprefix(TRIAL) fo
 Given = tuple[Row, Row | None]  # the trial whose rows are read: what it sets, and the context that was known before
 
 
-class _Rows(NamedTuple):
-    """Rows with their places in a source.
-
-    unit   what the places count: lines of a file from 1, or rows from 0
-    table  reads a row: what it says, what is equal for rows that say the same, and the trial that it names
-    """
-
-    rows: Iterable[tuple[int, Any]]
-    unit: str
-    table: Header | _Mappings
-
-
 def read_rows(
     source: Any, columns: Columns, passed: list[str] | None = None, given: Given | None = None
 ) -> list[Reading]:
     """What the rows of a source say, in their order, or ParseError with the first problems, and where they are.
+
+    A million rows of 0 and 1 are few: equal ones are read once.
 
     source  the path of a CSV file (or .csv.gz, or Parquet), an open text file with CSV, a frame, or rows: pairs (do,
             observation), mappings {"do": ..., "observation": ...}, or flat mappings {"X2": 1, "Y": 0, "do:X3": 1}
     passed  where unknown columns that are like no known one are listed, and passed over; None: they are refused
     given   the trial whose rows these are; None: the rows say themselves what was set
     """
+    readings: list[Reading] = []
+    by_key: dict[Any, list[Reading]] = {}
     with named(source):
-        return _read_each(_rows_of(source, columns, passed, of_trial=given is not None), columns, given)
+        unit, rows, table = _rows_of(source, columns, passed, of_trial=given is not None)
+        problems = _Problems(columns, unit)
+        for place, row in rows:
+            try:
+                key = table.key(row)
+                of_row = None if key is None else by_key.get(key)
+                if of_row is None:
+                    of_row = _encoded(table.entry(row), f"{unit} {place}", columns, given)
+                    if key is not None and len(by_key) < _MOST_REMEMBERED:
+                        by_key[key] = of_row
+                elif table.names_trials:
+                    trial = table.trial(row)
+                    of_row = [reading._replace(trial=trial) for reading in of_row]
+                readings += of_row
+            except (InterventionError, ObservationError, ParseError, _RefusedValuesError) as error:
+                problems.add(place, error)
+                if problems.enough():
+                    break
+        if problems.rows:
+            raise problems.error()
+    return readings
+
+
+def _encoded(row: Reading | None, place: str, columns: Columns, given: Given | None) -> list[Reading]:
+    """What a row says, as the log keeps it: several readings where it is a trial of many rounds, as `Experiment.trials`
+    gives it."""
+    if row is None:
+        return []
+    set_to = row.do if isinstance(row.do, Mapping) else {}
+    refused = {DO + name: value for name, value in columns.refused(set_to).items()}
+    if isinstance(row.seen, Mapping):
+        refused |= columns.refused(row.seen)
+    if refused:
+        raise _RefusedValuesError(refused)
+    do, context = (columns.do_row(row.do), None) if given is None else given
+    if given is not None and row.do and columns.do_row(row.do) != do:
+        raise InterventionError(
+            f"what was set is the trial's own, but this row says that {shown(dict(row.do))} was set. Leave the do: "
+            "columns out, or record the row as a round of its own."
+        )
+    distinct, trial, summed = [row], row.trial, row.summed
+    if given is None and isinstance(row.seen, list):
+        inner = map(_Mappings(columns, of_trial=True).entry, row.seen)
+        distinct = [one._replace(times=one.times * row.times) for one in inner if one is not None]
+        trial, summed = place if trial is None else trial, True
+    text = columns.encode(do)
+    readings = [
+        Reading(text, columns.encode(columns.observation_row(one.seen, do, context)), one.times, trial, summed)
+        for one in distinct
+    ]
+    return [reading for reading in readings if reading.times]
+
+
+class _RefusedValuesError(Exception):
+    """Values that no variable can have, by column."""
+
+    def __init__(self, values: Mapping[str, object]) -> None:
+        super().__init__()
+        self.values = values
+
+
+class _Problems:
+    """What is wrong with rows: the first problems, and one for each column with values that no variable can have."""
+
+    def __init__(self, columns: Columns, unit: str) -> None:
+        self.columns, self.unit, self.rows = columns, unit, 0
+        self._messages: list[tuple[int, str]] = []
+        self._values: dict[str, dict[str, object]] = {}  # by column, as they are shown
+        self._first: dict[str, int] = {}  # where each of these columns has one
+
+    def add(self, place: int, error: Exception) -> None:
+        self.rows += 1
+        if not isinstance(error, _RefusedValuesError):
+            self._messages.append((place, str(error)))
+            return
+        for column, value in error.values.items():
+            self._first.setdefault(column, place)
+            self._values.setdefault(column, {}).setdefault(shown(value), value)
+
+    def enough(self) -> bool:
+        return len(self._messages) + len(self._values) >= _MOST_PROBLEMS or self.rows == _MOST_REFUSED
+
+    def error(self) -> ParseError:
+        messages = self._messages + [
+            (self._first[column], self.columns.on_refused(column, [*values.values()]))
+            for column, values in self._values.items()
+        ]
+        (place, first), *others = sorted(messages, key=itemgetter(0))[:_MOST_PROBLEMS]
+        text = "".join([first, *(f"\n{self.unit} {other}: {message}" for other, message in others)])
+        return ParseError(text, where=f"{self.unit} {place}", line=place if self.unit == "line" else None)
+
+
+# -- sources -------------------------------------------------------------------------------------------------------
+
+Rows = Iterable[tuple[int, Any]]  # with their places: lines of a file from 1, or rows from 0
 
 
 def named(source: Any) -> AbstractContextManager[None]:
@@ -65,76 +152,23 @@ def named(source: Any) -> AbstractContextManager[None]:
     return in_file(source) if isinstance(source, (str, os.PathLike)) else nullcontext()
 
 
-def _checked(said: Reading | None, place: str, columns: Columns, given: Given | None) -> list[Reading]:
-    """What a row says, as the log keeps it: several readings where it is a trial of many rounds, as `Experiment.trials`
-    gives it."""
-    if said is None:
-        return []
-    do, context = (columns.do_row(said.do), None) if given is None else given
-    if given is not None and said.do and columns.do_row(said.do) != do:
-        raise InterventionError(
-            f"what was set is the trial's own, but this row says that {shown(dict(said.do))} was set. Leave the do: "
-            "columns out, or record the row as a round of its own."
-        )
-    rows, trial, summed = [said], said.trial, said.summed
-    if given is None and isinstance(said.seen, list):
-        told = map(_Mappings(columns, of_trial=True).entry, said.seen)
-        rows = [row._replace(times=row.times * said.times) for row in told if row is not None]
-        trial, summed = place if trial is None else trial, True
-    text = columns.encode(do)
-    found = [
-        Reading(text, columns.encode(columns.observation_row(row.seen, do, context)), row.times, trial, summed)
-        for row in rows
-    ]
-    return [reading for reading in found if reading.times]
-
-
-def _read_each(source: _Rows, columns: Columns, given: Given | None) -> list[Reading]:
-    """What the rows say. A million rows of 0 and 1 are few: equal ones are read once."""
-    found: list[Reading] = []
-    problems: list[tuple[int, str]] = []
-    known: dict[Any, list[Reading]] = {}
-    for place, row in source.rows:
-        try:
-            key = source.table.key(row)
-            readings = None if key is None else known.get(key)
-            if readings is None:
-                readings = _checked(source.table.entry(row), f"{source.unit} {place}", columns, given)
-                if key is not None and len(known) < _MOST_KNOWN:
-                    known[key] = readings
-            elif source.table.names_trials:
-                trial = source.table.trial(row)
-                readings = [reading._replace(trial=trial) for reading in readings]
-            found += readings
-        except (InterventionError, ObservationError, ParseError) as error:
-            problems.append((place, str(error)))
-            if len(problems) == _MOST_PROBLEMS:
-                break
-    if problems:
-        place, first = problems[0]
-        others = [f"\n{source.unit} {other}: {message}" for other, message in problems[1:]]
-        line = place if source.unit == "line" else None
-        raise ParseError("".join([first, *others]), where=f"{source.unit} {place}", line=line)
-    return found
-
-
-# -- sources -------------------------------------------------------------------------------------------------------
-
-
-def _rows_of(source: Any, columns: Columns, passed: list[str] | None, *, of_trial: bool) -> _Rows:
+def _rows_of(
+    source: Any, columns: Columns, passed: list[str] | None, *, of_trial: bool
+) -> tuple[str, Rows, Header | _Mappings]:
+    """What the places of the rows count, the rows, and what reads each of them."""
     if is_file(source) and not is_parquet(source):
-        return _from_csv(text_of(source), columns, passed)
+        return "line", *_from_csv(text_of(source), columns, passed)
     if is_file(source) or is_frame(source):
         header, rows = read_parquet(source) if is_file(source) else cells_of(source)
         _refuse_index(source, header, columns)
-        return _Rows(enumerate(rows), "row", Header(header, columns, passed))
+        return "row", enumerate(rows), Header(header, columns, passed)
     single = isinstance(source, (Mapping, bytes)) or getattr(source, "ndim", None) == 0
     if single or not isinstance(source, Iterable):
         raise ExperimentError(
             "rounds come as the path of a CSV or Parquet file, an open text file, a DataFrame or a list of rows, but "
             f"got {type(source).__name__}."
         )
-    return _Rows(enumerate(source), "row", _Mappings(columns, passed, of_trial=of_trial))
+    return "row", enumerate(source), _Mappings(columns, passed, of_trial=of_trial)
 
 
 def is_file(source: Any) -> bool:
@@ -152,21 +186,20 @@ def text_of(file: Any) -> str:
     return text.removeprefix("\ufeff")
 
 
-def _from_csv(text: str, columns: Columns, passed: list[str] | None) -> _Rows:
+def _from_csv(text: str, columns: Columns, passed: list[str] | None) -> tuple[Rows, Header]:
     if not text.strip():
         raise ParseError("a CSV file begins with the names of its columns, but this one is empty.")
-    delimiter = max(_DELIMITERS, key=lambda one: _known_names(text, one, columns))
+    delimiter = max(_DELIMITERS, key=lambda mark: _meant_by_header(text, mark, columns))
     records = _records(text, delimiter)
     line, header = next(records)
     try:
-        means = Header(header, columns, passed)
+        return records, Header(header, columns, passed)
     except ParseError as error:
         raise ParseError(error.message, line=line, where=f"line {line}") from None
-    return _Rows(records, "line", means)
 
 
-def _known_names(text: str, delimiter: str, columns: Columns) -> int:
-    """How much of the header makes sense with this delimiter."""
+def _meant_by_header(text: str, delimiter: str, columns: Columns) -> int:
+    """How many names of the header make sense with this delimiter."""
     try:
         return sum(meaning(name, columns) is not None for name in next(_records(text, delimiter))[1])
     except ParseError:
@@ -190,19 +223,24 @@ Cells = tuple[list[Any], Iterable[tuple[Any, ...]]]  # of a table: its columns' 
 
 
 def is_frame(source: Any) -> bool:
-    """Whether this is a table that `cells_of` reads: by what it can do, so that no package is needed for it."""
-    rows = any(callable(getattr(source, name, None)) for name in ("itertuples", "iter_rows", "to_pydict"))
-    return rows and (hasattr(source, "columns") or hasattr(source, "column_names"))
+    """Whether this is a frame of pandas, Polars or the like, or an Arrow table."""
+    if not hasattr(source, "columns"):
+        return False
+    from narwhals.dependencies import is_into_dataframe
+
+    return is_into_dataframe(source)
 
 
 def cells_of(frame: Any) -> Cells:
-    """The cells of a frame of pandas or polars, or of an Arrow table."""
-    if hasattr(frame, "itertuples"):
-        return list(frame.columns), frame.itertuples(index=False, name=None)
-    if hasattr(frame, "iter_rows"):
-        return list(frame.columns), frame.iter_rows()
-    columns: dict[str, list[Any]] = frame.to_pydict()
-    return list(columns), zip(*columns.values(), strict=True)
+    """The cells of a frame."""
+    import narwhals
+    from narwhals.exceptions import DuplicateError
+
+    try:
+        table = narwhals.from_native(frame, eager_only=True)
+    except DuplicateError:
+        raise ParseError("each column stands once, but one of this frame stands twice. Keep one.") from None
+    return table.columns, table.iter_rows(buffer_size=_ROWS_AT_ONCE)
 
 
 def _refuse_index(frame: Any, header: list[Any], columns: Columns) -> None:
@@ -216,27 +254,19 @@ def _refuse_index(frame: Any, header: list[Any], columns: Columns) -> None:
 
 
 def is_parquet(source: Any) -> bool:
-    """Whether this is the path of a Parquet file, by its ending or its first bytes."""
-    if not isinstance(source, (str, os.PathLike)):
-        return False
-    if without_gz(source).suffix.lower() in _PARQUET_ENDINGS:
-        return True
-    with suppress(OSError, ValueError), open(source, "rb") as file:  # whoever reads it says what is wrong
-        return file.read(len(_PARQUET)) == _PARQUET
-    return False
+    """Whether this is the path of a Parquet file, by its ending."""
+    return isinstance(source, (str, os.PathLike)) and Path(source).suffix.lower() in _PARQUET_ENDINGS
 
 
 def read_parquet(path: str | os.PathLike[str]) -> Cells:
-    """The cells of a Parquet file, compressed as a whole (.gz) or not (needs pyarrow)."""
+    """The cells of a Parquet file (needs pyarrow)."""
     arrow = optional_package("pyarrow", "dobandit[parquet]")
     parquet = optional_package("pyarrow.parquet", "dobandit[parquet]")
     try:
         with open(path, "rb") as file:
-            data = file.read()
-        table = parquet.read_table(arrow.BufferReader(gzip.decompress(data) if data.startswith(_GZIP) else data))
-    except (OSError, EOFError, ValueError, zlib.error, arrow.ArrowException) as error:
+            return cells_of(parquet.read_table(file))
+    except (OSError, ValueError, arrow.ArrowException) as error:
         raise ParseError(f"this Parquet file cannot be read ({error!s:.200}). Check the path.") from None
-    return cells_of(table)
 
 
 # -- rows in memory ------------------------------------------------------------------------------------------------

@@ -57,6 +57,13 @@ class ClosedTrial(NamedTuple):
     source: str = ASKED
 
 
+def closed_trial(trial: StoredTrial, number: int, position: int) -> ClosedTrial:
+    """A trial that is closed at this place of the log."""
+    return ClosedTrial(
+        position, number, trial.state, trial.do, trial.observation, trial.counts, trial.rounds, trial.source
+    )
+
+
 def types_of(row: type) -> dict[str, tuple[type, ...]]:
     """The types that a named tuple's annotations allow, by field."""
     return {name: get_args(hint) or (hint,) for name, hint in get_type_hints(row).items()}

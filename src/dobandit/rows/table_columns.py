@@ -59,7 +59,7 @@ class Header:
     """
 
     def __init__(self, header: Sequence[Any], columns: Columns, passed: list[str] | None = None) -> None:
-        self.size, self.names = len(header), columns.names
+        self.size, self.columns = len(header), columns
         found: dict[str, dict[str, int]] = {DO: {}, SEEN: {}, TRIAL: {}, _DO_CELL: {}}  # where each stands
         for i, name in enumerate(header):
             means = meaning(name, columns)
@@ -106,16 +106,16 @@ class Header:
         log = {name: cells[i] for name, i in self.log.items()}
         if not was_told(log.get(_STATE, TOLD)):
             return None
-        do = {name: value for name, i in self.do.items() if (value := _cell(cells[i], DO + name)) is not None}
-        seen = {name: value for name, i in self.seen.items() if (value := _cell(cells[i], name)) is not None}
+        do = {name: value for name, i in self.do.items() if (value := _cell(cells[i])) is not None}
+        seen = {name: value for name, i in self.seen.items() if (value := _cell(cells[i])) is not None}
         for column, i in self.do_cells.items():
-            for name, value in read_do_cell(cells[i], column, self.names, seen.get).items():
+            for name, value in read_do_cell(cells[i], column, self.columns.names, seen.get).items():
                 if do.setdefault(name, value) != value:
                     raise ParseError(
                         f"a variable is set to one value, but {DO + name!r} has {shown(do[name])} and {column!r} says "
                         f"{shown(value)}. Correct one of the two."
                     )
-        summed = bool(_cell(log.get(_SUMMED), _SUMMED))
+        summed = bool(_cell(log.get(_SUMMED)))
         return Reading(do, seen, count_of(log.get(_COUNT, 1)), self.trial(cells), summed)
 
 
@@ -226,19 +226,18 @@ def _whole(cell: Any) -> int | None:
     return None
 
 
-def _cell(cell: Any, column: str) -> Any:
-    """The value of a cell, None where it is empty; what is no text is left for the columns to judge."""
+def _cell(cell: Any) -> Any:
+    """The value of a cell, None where it is empty; what is no number is left for the columns to judge."""
     if not isinstance(cell, str):
         return None if absent(cell) else cell
     word = cell.strip().lower()
     if word in _WORDS:
         return _WORDS[word]
-    with suppress(ValueError):
+    try:
         number = float(word.replace("_", "?"))  # which Python allows within numbers
-        return None if absent(number) else number
-    raise ParseError(
-        f"a cell is 0 or 1 (or true and false, yes and no), a number, or empty, but {column!r} has {shown(cell)}."
-    )
+    except ValueError:
+        return cell
+    return None if absent(number) else number
 
 
 # -- cells that say what was set ---------------------------------------------------------------------------------------

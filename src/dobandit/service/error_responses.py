@@ -18,7 +18,7 @@ from starlette.routing import Match
 from dobandit.checks import shown
 from dobandit.errors import ConflictError, DobanditError, MissingError, ParseError, StorageError, TakenError
 from dobandit.storage import Storage
-from dobandit.storage.database import NOTHING_STORED
+from dobandit.storage.storage_errors import NOTHING_STORED
 from dobandit.texts import message
 
 _RETRY = {"Retry-After": "2"}

@@ -73,10 +73,6 @@ class Books(ABC):
     """Inside of a transaction: what is entered here is stored with the rest of it, or not at all."""
 
     @abstractmethod
-    def answered(self, owner: str, key: str) -> KeptAnswer | None:
-        """What was answered under this key, if anything was."""
-
-    @abstractmethod
     def keep_answer(self, answer: KeptAnswer) -> None:
         """Raises ConflictError where the key has an answer."""
 

@@ -14,8 +14,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from dobandit.errors import StorageError
 from dobandit.rows.stored_trial import ClosedTrial, StoredTrial
 from dobandit.storage.access import AuditLine, Books, KeptAnswer, StoredToken
 
@@ -215,6 +217,10 @@ class Storage(ABC):
     def files(self) -> tuple[str, ...]:
         """The files that hold the log, which nothing else may write."""
         return ()
+
+    def backup(self, target: Path) -> None:
+        """Copy the storage, as it is at one moment, into a new file, while others go on writing to it."""
+        raise StorageError(f"Only an SQLite file can be backed up, but got {self.url}. Export its trials.")
 
     @abstractmethod
     def close(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, create_engine, event, func, inspect, select
@@ -11,8 +12,9 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from dobandit.errors import StorageError
-from dobandit.storage.database import NOTHING_STORED, PATIENCE, Database
+from dobandit.storage.database import PATIENCE, Database
 from dobandit.storage.fork_safety import remember
+from dobandit.storage.storage_errors import NOTHING_STORED
 
 _MAKING_TABLES = 0x0D0BA9D17  # any number, as long as all agree on it
 _SECRET = re.compile("pass|pwd|secret|token|key", re.IGNORECASE)  # options whose value nobody should read
@@ -81,6 +83,11 @@ class PostgreSQL(Database):
             way_out = "Create the database first, for example with createdb."
         words = self._words(cause)
         return StorageError(f"{self.url} refused this, or is not there ({words}). {NOTHING_STORED} {way_out}")
+
+    def backup(self, target: Path) -> None:
+        raise StorageError(
+            f"Only an SQLite file can be backed up here, but got {self.url}. Use PostgreSQL's own tool: pg_dump."
+        )
 
     def _words(self, cause: BaseException) -> str:
         text = " ".join(str(cause).split())

@@ -6,7 +6,7 @@ every later version of dobandit opens every log.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,7 +16,7 @@ from dobandit.errors import StorageError
 from dobandit.rows.stored_trial import PENDING, SOURCES, STATES, TOLD, StoredTrial, types_of
 from dobandit.storage.access import SCOPES, AuditLine, KeptAnswer, StoredToken
 from dobandit.storage.contract import StoredExperiment
-from dobandit.storage.database import NOTHING_STORED, Database
+from dobandit.storage.storage_errors import NOTHING_STORED
 
 VERSION = "1"
 VERSION_TABLE = "dobandit_version"
@@ -24,13 +24,10 @@ VERSION_TABLE = "dobandit_version"
 metadata = sa.MetaData()
 
 
-_TYPES: dict[type, sa.types.TypeEngine[Any]] = {
-    int: sa.Integer(),
-    float: sa.Double(),
-    str: sa.Text(),
-    bool: sa.Boolean(),
-}
+_TYPES: dict[type, sa.types.TypeEngine[Any]] = {int: sa.Integer(), float: sa.Double(), bool: sa.Boolean()}
 _SHORT = {"source": 16, "state": 16, "scope": 16, "what": 32, "hashed": 64, "digest": 64}  # letters
+# Texts are compared by their characters' numbers, as Python does, and not as some language sorts.
+_TYPES[str] = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def _columns(row: type, *keys: str) -> Iterator[sa.Column[Any]]:
@@ -66,6 +63,14 @@ trials = sa.Table(
     sa.CheckConstraint("(position IS NULL) = (checksum IS NULL)", name="trials_checksum"),
     sqlite_with_rowid=False,  # one B-tree less to write to at every commit
 )
+# Few trials are not told. With the state in it, SQLite prefers this index to the primary key.
+_untold = sa.text(f"state != '{TOLD}'")
+sa.Index(
+    "trials_untold",
+    *(trials.c[name] for name in ("experiment", "state", "number")),
+    sqlite_where=_untold,
+    postgresql_where=_untold,
+)
 
 tokens = sa.Table(
     "dobandit_tokens",
@@ -85,34 +90,27 @@ version = sa.Table(VERSION_TABLE, metadata, sa.Column("version_num", sa.String(3
 _NAMES = sorted({*metadata.tables} - {VERSION_TABLE})
 
 
-def check_version(connection: sa.Connection, database: Database) -> bool:
-    """Whether our tables are there. Raises StorageError where they are of another version, and where tables of other
-    programs have our names."""
-    names = database.table_names(connection)
+def has_tables(names: Set[str], connection: sa.Connection, url: str) -> bool:
+    """Whether our tables are among these. Raises StorageError where they are of another version, and where tables of
+    other programs have our names."""
     if VERSION_TABLE not in names:
         foreign = sorted(names & {*_NAMES})
         if foreign:
             raise StorageError(
-                f"{database.url} must have no tables of other programs named {' or '.join(_NAMES)}, but has "
+                f"{url} must have no tables of other programs named {' or '.join(_NAMES)}, but has "
                 f"{' and '.join(foreign)}. Choose another database."
             )
         return False
     found = connection.execute(sa.select(version.c.version_num)).scalar()
     if found != VERSION:
         raise StorageError(
-            f"{database.url} must have tables of schema {VERSION}, but has those of schema {shown(found)}. "
+            f"{url} must have tables of schema {VERSION}, but has those of schema {shown(found)}. "
             f"{NOTHING_STORED} Open it with the dobandit that wrote it, or a newer one; to begin anew, choose another "
             "file or database."
         )
     return True
 
 
-def make_tables(connection: sa.Connection, database: Database) -> None:
-    """Make the tables, unless another process was faster."""
-    database.keep_out(connection)
-    if not check_version(connection, database):
-        metadata.create_all(connection, checkfirst=False)
-        # Few trials are not told. With the state in it, SQLite prefers this index to the primary key.
-        columns = "experiment, state, number"
-        connection.exec_driver_sql(f"CREATE INDEX trials_untold ON trials ({columns}) WHERE state != '{TOLD}'")
-        connection.execute(sa.insert(version), {"version_num": VERSION})
+def make_tables(connection: sa.Connection) -> None:
+    metadata.create_all(connection, checkfirst=False)
+    connection.execute(sa.insert(version), {"version_num": VERSION})

@@ -1,32 +1,46 @@
-"""Experiments in SQLite or PostgreSQL. What the two do differently is in `engines`."""
+"""Experiments in a database. What SQLite and PostgreSQL do differently is in their own modules."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Executable, Insert, Update
 from sqlalchemy.exc import IntegrityError
 
 from dobandit.errors import ConflictError, ExperimentError
-from dobandit.rows.stored_trial import CLOSING, PENDING, ClosedTrial, StoredTrial
+from dobandit.rows.stored_trial import CLOSING, PENDING, ClosedTrial, StoredTrial, closed_trial
 from dobandit.storage import statements as do
 from dobandit.storage.access import AuditLine, Books, KeptAnswer, StoredToken
 from dobandit.storage.checksums import Row, check_columns, checksum, closed_from, counters_from, row_from
 from dobandit.storage.contract import EVERY, Fields, Storage, StoredExperiment, Values, Within, Writer, page_of
+from dobandit.storage.database import Database, Parameters
 from dobandit.storage.sqlite import SQLiteMemory
 from dobandit.storage.storage_errors import checked_name, damaged, deleted, missing, not_pending, storable, taken
-from dobandit.storage.transactions import Parameters, Transactions
 
 _PAGE = 2000  # trials in memory at a time
 _BATCH = 5000  # trials that enter with one statement
 _DEFAULTS = StoredTrial._field_defaults
 
 
-class SQLStorage(Transactions, Storage):
+class SQLStorage(Storage):
     """Any number of threads, processes and machines may use the same database."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.url = database.url
+
+    def close(self) -> None:
+        self.database.engine.dispose()
+
+    def files(self) -> tuple[str, ...]:
+        return self.database.files()
+
+    def backup(self, target: Path) -> None:
+        self.database.backup(target)
 
     def create(
         self,
@@ -38,7 +52,7 @@ class SQLStorage(Transactions, Storage):
     ) -> StoredExperiment:
         checked_name(name)
         values = {"name": name, "document": document, "created_at": created_at, "trials": 0, "closed": 0}
-        with self._making() as connection:
+        with self.database.making() as connection:
             try:
                 key = inserted(connection, do.CREATE, values)
             except IntegrityError:
@@ -54,21 +68,18 @@ class SQLStorage(Transactions, Storage):
     def experiments(
         self, after: str | None = None, before: str | None = None, limit: int | None = None
     ) -> Sequence[StoredExperiment]:
-        given = {key: name for key, name in (("behind", after), ("ahead", before)) if name is not None}
-        if all(map(storable, given.values())):
-            most = EVERY if limit is None else limit
-            found = self._rows(StoredExperiment, do.experiments_page(*given), {**given, "most": most})
-            return found if before is None else found[::-1]
-        # No database takes such a name, even to compare it.
-        return page_of(self.experiments(), after, before, limit)
+        most = EVERY if limit is None else limit
+        if not storable((after or "") + (before or "")):  # no database takes such a name, even to compare it
+            return page_of(self.experiments(), after, before, limit)
+        if before is None:
+            return self._rows(StoredExperiment, do.EXPERIMENTS, {"after": after or "", "most": most})
+        return self._rows(StoredExperiment, do.EXPERIMENTS_BEFORE, {"before": before, "most": most})[::-1]
 
     def find(self, name: str) -> StoredExperiment | None:
-        rows = self._rows(StoredExperiment, do.FIND, {"of_name": name}) if storable(name) else []
-        return rows[0] if rows else None
+        return self._first(StoredExperiment, do.FIND, {"of_name": name}) if storable(name) else None
 
     def by_id(self, experiment: int) -> StoredExperiment | None:
-        rows = self._rows(StoredExperiment, do.BY_ID, {"of_experiment": experiment})
-        return rows[0] if rows else None
+        return self._first(StoredExperiment, do.BY_ID, {"of_experiment": experiment})
 
     def rename(self, name: str, new: str, within: Within | None = None) -> None:
         checked_name(new)
@@ -88,9 +99,9 @@ class SQLStorage(Transactions, Storage):
 
     @contextmanager
     def writing(self, experiment: int) -> Iterator[SQLWriter]:
-        if not self._opened():
+        if not self.database.opened():
             raise deleted(experiment, self.url)
-        with self._transaction(do.LOCK, {"of_experiment": experiment}) as (connection, counters):
+        with self.database.transaction(do.LOCK, {"of_experiment": experiment}) as (connection, counters):
             if counters is None:
                 raise deleted(experiment, self.url)
             writer = SQLWriter(connection, self.url, experiment, *counters_from(counters, self.url))
@@ -100,14 +111,14 @@ class SQLStorage(Transactions, Storage):
     # -- the log, read without keeping others out ------------------------------------------------------------------
 
     def counters(self, experiment: int) -> tuple[int, int]:
-        found = self._read(do.COUNTERS, {"of_experiment": experiment})
+        found = self.database.read(do.COUNTERS, {"of_experiment": experiment})
         if not found:
             raise deleted(experiment, self.url)
         return counters_from(found[0], self.url)
 
     def closed_since(self, experiment: int, position: int, most: int = EVERY) -> Sequence[ClosedTrial]:
         parameters = {"of_experiment": experiment, "since": position, "most": most}
-        closed = closed_from(self._read(do.CLOSED_SINCE, parameters), self.url)
+        closed = closed_from(self.database.read(do.CLOSED_SINCE, parameters), self.url)
         if closed and (closed[0].position, closed[-1].position) != (position, position + len(closed) - 1):
             raise damaged(experiment, self.url)
         return closed
@@ -115,7 +126,7 @@ class SQLStorage(Transactions, Storage):
     def closed_fields(self, experiment: int, position: int, most: int, fields: Fields) -> Values:
         parameters = {"of_experiment": experiment, "since": position, "most": most}
         names = dict.fromkeys(("position", *fields))
-        rows = self._read(do.closed_fields(tuple(names)), parameters)
+        rows = self.database.read(do.closed_fields(tuple(names)), parameters)
         if not rows:
             return []
         columns = dict(zip(names, zip(*rows, strict=True), strict=True))
@@ -128,8 +139,7 @@ class SQLStorage(Transactions, Storage):
         return self._rows(StoredTrial, do.PENDING_TRIALS, {"of_experiment": experiment})
 
     def trial(self, experiment: int, number: int) -> StoredTrial | None:
-        rows = self._rows(StoredTrial, do.TRIAL, {"of_experiment": experiment, "of_number": number})
-        return rows[0] if rows else None
+        return self._first(StoredTrial, do.TRIAL, {"of_experiment": experiment, "of_number": number})
 
     def rows(
         self, experiment: int, after: int = -1, limit: int | None = None, state: str | None = None
@@ -164,44 +174,48 @@ class SQLStorage(Transactions, Storage):
     # -- beside the log --------------------------------------------------------------------------------------------
 
     def tally(self, experiment: int) -> tuple[int, str] | None:
-        rows = self._read(do.TALLY, {"of_experiment": experiment})
+        rows = self.database.read(do.TALLY, {"of_experiment": experiment})
         return (rows[0][0], rows[0][1]) if rows else None
 
     def keep_tally(self, experiment: int, position: int, sums: str) -> None:
-        with self._transaction() as (connection, _):
+        with self.database.transaction() as (connection, _):
             connection.execute(do.KEEP_TALLY, {"of_experiment": experiment, "reached": position, "sums": sums})
 
     @contextmanager
     def booking(self) -> Iterator[SQLBooks]:
-        with self._making() as connection:
+        with self.database.making() as connection:
             yield SQLBooks(connection)
 
     def answer(self, owner: str, key: str) -> KeptAnswer | None:
-        rows = self._read(do.ANSWER, {"of_owner": owner, "of_key": key})
+        rows = self.database.read(do.ANSWER, {"of_owner": owner, "of_key": key})
         return KeptAnswer(*rows[0]) if rows else None
 
     def token(self, token: int) -> StoredToken | None:
-        rows = self._read(do.TOKEN, {"of_token": token})
+        rows = self.database.read(do.TOKEN, {"of_token": token})
         return StoredToken(*rows[0]) if rows else None
 
     def tokens(self) -> Sequence[StoredToken]:
-        return [StoredToken(*row) for row in self._read(do.TOKENS, {})]
+        return [StoredToken(*row) for row in self.database.read(do.TOKENS)]
 
     def audit(self, after: int = 0, most: int = 1000, experiment: int | None = None) -> Sequence[AuditLine]:
         statement, whose = do.LINES, {}
         if experiment is not None:
             statement, whose = do.LINES_OF, {"of_experiment": experiment}
-        return [AuditLine(*row) for row in self._read(statement, {"after": after, "most": most, **whose})]
+        return [AuditLine(*row) for row in self.database.read(statement, {"after": after, "most": most, **whose})]
 
     def _rows(self, kind: type[Row], statement: Executable, parameters: Parameters) -> list[Row]:
-        return [row_from(kind, row, self.url) for row in self._read(statement, parameters)]
+        return [row_from(kind, row, self.url) for row in self.database.read(statement, parameters)]
+
+    def _first(self, kind: type[Row], statement: Executable, parameters: Parameters) -> Row | None:
+        rows = self._rows(kind, statement, parameters)
+        return rows[0] if rows else None
 
     @contextmanager
     def _named(self, name: str) -> Iterator[tuple[Connection, StoredExperiment]]:
         """A transaction about an experiment that must be there."""
-        if not storable(name) or not self._opened():
+        if not storable(name) or not self.database.opened():
             raise missing(name, [], self.url)
-        with self._transaction(do.FIND, {"of_name": name}) as (connection, row):
+        with self.database.transaction(do.FIND, {"of_name": name}) as (connection, row):
             if row is None:
                 raise missing(name, list(connection.execute(do.NAMES).scalars()), self.url)
             yield connection, row_from(StoredExperiment, row, self.url)
@@ -241,10 +255,6 @@ class SQLBooks(Books):
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-
-    def answered(self, owner: str, key: str) -> KeptAnswer | None:
-        row = self._connection.execute(do.ANSWER, {"of_owner": owner, "of_key": key}).first()
-        return None if row is None else KeptAnswer._make(row)
 
     def keep_answer(self, answer: KeptAnswer) -> None:
         try:
@@ -321,8 +331,8 @@ class SQLWriter(SQLBooks, Writer):
         before = self._looked_at if self._looked_at and self._looked_at.number == number else self.trial(number)
         if before is None:
             raise not_pending(number, None)
-        total = checksum(number, position, trial.state, before.do, trial.observation, trial.counts, trial.rounds)
         changed = {name: getattr(trial, name) for name in CLOSING}
+        total = _checksum(trial._replace(do=before.do), number, position)
         self._update(do.CLOSE, number, {**changed, "position": position, "checksum": total})
         self.closed += 1
         return position
@@ -335,14 +345,11 @@ class SQLWriter(SQLBooks, Writer):
 
     def _entering(self, trial: StoredTrial) -> dict[str, Any]:
         """The row of a trial, with the next number, and the next position where it is closed."""
-        number, position, total = self.trials, None, None
-        self.trials = number + 1
-        if trial.state != PENDING:
-            position = self.closed
-            self.closed = position + 1
-            total = checksum(number, position, trial.state, trial.do, trial.observation, trial.counts, trial.rounds)
-        places = {"experiment": self._id, "number": number, "position": position, "checksum": total}
-        return {**trial._asdict(), **places}
+        number, position = self.trials, None if trial.state == PENDING else self.closed
+        self.trials += 1
+        self.closed += trial.state != PENDING
+        places = {"number": number, "position": position, "checksum": _checksum(trial, number, position)}
+        return {"experiment": self._id, **trial._asdict(), **places}
 
     def _rows(self, statement: Any, **parameters: int) -> Sequence[Any]:
         return self._connection.execute(statement, {"of_experiment": self._id, **parameters}).fetchall()
@@ -351,3 +358,8 @@ class SQLWriter(SQLBooks, Writer):
         changed = self._connection.execute(statement, {"of_experiment": self._id, "of_number": number, **values})
         if changed.rowcount != 1:
             raise not_pending(number, self.trial(number))
+
+
+def _checksum(trial: StoredTrial, number: int, position: int | None) -> int | None:
+    """Of a trial at its place in the log; None where it is pending."""
+    return None if position is None else checksum(closed_trial(trial, number, position))

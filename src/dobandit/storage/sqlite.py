@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sqlite3
+import tempfile
 import threading
 import time
 from contextlib import closing
@@ -15,10 +16,12 @@ from sqlalchemy import Connection, QueuePool, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from dobandit.errors import StorageError, listed
-from dobandit.storage.database import NOTHING_STORED, PATIENCE, Database
+from dobandit.storage.database import PATIENCE, Database
 from dobandit.storage.fork_safety import remember
+from dobandit.storage.storage_errors import NOTHING_STORED
 
 _POLL = 0.02  # seconds that SQLite waits by itself; its pauses grow, and whoever came first would wait longest
+_ENDINGS = ("", "-wal", "-shm", "-journal")  # of the files of a database
 _CLOSED_FOLDER = (
     "cannot be opened: the file and its folder must exist, and SQLite must be allowed to write there, even to read. "
     "{nothing} Change the permissions, or work on a copy in another folder."
@@ -43,14 +46,7 @@ class SQLite(Database):
     """What a file and memory have in common."""
 
     def begin(self, connection: Connection) -> None:
-        started = time.monotonic()
-        while True:
-            try:
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-                return
-            except DBAPIError as error:
-                if not _waits(error.orig, time.monotonic() - started):
-                    raise
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     def table_names(self, connection: Connection) -> set[str]:
         """We make no triggers. A file comes by mail more easily than a server."""
@@ -125,7 +121,7 @@ class SQLiteFile(SQLite):
         )
 
     def files(self) -> tuple[str, ...]:
-        return tuple(f"{self.path}{ending}" for ending in ("", "-wal", "-shm", "-journal"))
+        return tuple(f"{self.path}{ending}" for ending in _ENDINGS)
 
     def make(self) -> None:
         """SQLite makes the file: opening it in another way, and closing that, would drop the locks of this process."""
@@ -143,6 +139,39 @@ class SQLiteFile(SQLite):
             except sqlite3.Error as error:
                 if not _waits(error, time.monotonic() - started):
                     raise self.explain(error) from None
+
+    def backup(self, target: Path) -> None:
+        """The file appears when it is complete, and never takes the place of another. Nobody is kept from writing."""
+        if not self.present():
+            raise StorageError(f"{self.url} must exist to be backed up, but is not there. Check the path.")
+        _refuse_existing(target)
+        try:
+            handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+            os.close(handle)
+        except OSError as error:
+            raise StorageError(
+                f"A backup needs a folder that can be written, but: {error.strerror} ({target.parent}). Choose another "
+                "one."
+            ) from None
+        try:
+            with closing(connect(self.path)) as reading, closing(sqlite3.connect(name)) as writing:
+                reading.backup(writing)  # in one step, which is one read transaction
+            with open(name, "rb+") as file:
+                os.fsync(file.fileno())
+            _refuse_existing(target)
+            os.replace(name, target)
+        except sqlite3.Error as error:
+            raise self.explain(error) from None
+        except OSError as error:
+            raise StorageError(f"The backup {target} could not be written ({error.strerror}); there is none.") from None
+        finally:
+            for ending in _ENDINGS:
+                Path(name + ending).unlink(missing_ok=True)
+
+
+def _refuse_existing(target: Path) -> None:
+    if target.exists():
+        raise StorageError(f"A backup never replaces a file, but {target} exists. Choose another name, or remove it.")
 
 
 class SQLiteMemory(SQLite):
@@ -164,6 +193,9 @@ class SQLiteMemory(SQLite):
             "sqlite+pysqlite://", creator=self._connect, poolclass=QueuePool, pool_size=1, max_overflow=-1
         )
         remember(self)
+
+    def backup(self, target: Path) -> None:
+        raise StorageError("Only an SQLite file can be backed up, but this storage is in memory. Export its trials.")
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._address, uri=True, isolation_level=None, check_same_thread=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Integer, Select, Text, and_, bindparam, delete, insert, literal_column, or_, select, update
+from sqlalchemy import Integer, Select, and_, bindparam, delete, insert, literal_column, or_, select, update
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -22,33 +22,21 @@ _numbered = trials.c.number == bindparam("of_number")
 _in_state = {state: trials.c.state == literal_column(f"'{state}'") for state in STATES}  # as text, for the index
 
 
-class Worded(FunctionElement[Any]):
-    """An expression that the databases want in other words."""
-
-    inherit_cache = True
-    sqlite = postgresql = "{}"
-
-
-@compiles(Worded)
-def _worded(element: Worded, compiler: SQLCompiler, **options: Any) -> str:
-    words: str = getattr(element, compiler.dialect.name)
-    return words.format(compiler.process(element.clauses, **options))
-
-
-class Rare(Worded):
+class Rare(FunctionElement[Any]):
     """A condition that few rows meet. SQLite would otherwise take the primary key, and go through the whole log."""
 
     type = NullType()  # SQLAlchemy would write "= 1" behind a Boolean
     inherit_cache = True
-    sqlite = "likelihood({}, 0.0001)"
 
 
-class Plain(Worded):
-    """A text that is compared by its characters' numbers, as Python does, and not as some language sorts."""
+@compiles(Rare)
+def _as_it_is(element: Rare, compiler: SQLCompiler, **options: Any) -> str:
+    return compiler.process(element.clauses, **options)
 
-    type = Text()
-    inherit_cache = True
-    postgresql = '({}) COLLATE "C"'
+
+@compiles(Rare, "sqlite")
+def _as_rare(element: Rare, compiler: SQLCompiler, **options: Any) -> str:
+    return f"likelihood({compiler.process(element.clauses, **options)}, 0.0001)"
 
 
 _found_in = {  # the second condition is the index's own
@@ -62,8 +50,9 @@ PING = select(literal_column("1", Integer))
 ALL = select(*(experiments.c[name] for name in StoredExperiment._fields))
 FIND = ALL.where(experiments.c.name == bindparam("of_name"))
 BY_ID = ALL.where(_experiment)
-_named = Plain(experiments.c.name)
-_beyond = {"behind": _named > bindparam("behind"), "ahead": _named < bindparam("ahead")}
+EXPERIMENTS = ALL.where(experiments.c.name > bindparam("after")).order_by(experiments.c.name).limit(_most)
+EXPERIMENTS_BEFORE = ALL.where(experiments.c.name < bindparam("before"))
+EXPERIMENTS_BEFORE = EXPERIMENTS_BEFORE.order_by(experiments.c.name.desc()).limit(_most)
 NAMES = select(experiments.c.name)
 CREATE = insert(experiments)
 RENAME = update(experiments).where(experiments.c.name == bindparam("of_name")).values(name=bindparam("new"))
@@ -100,14 +89,6 @@ TALLY = select(experiments.c.tallied, experiments.c.tally).where(_experiment, ex
 _older = or_(experiments.c.tallied.is_(None), experiments.c.tallied < bindparam("reached"))
 KEEP_TALLY = update(experiments).where(_experiment, _older)
 KEEP_TALLY = KEEP_TALLY.values(tallied=bindparam("reached"), tally=bindparam("sums"))
-
-
-@cache
-def experiments_page(*given: str) -> Select[Any]:
-    """Experiments by name; given: "behind" and "ahead", the names that bound them; before a name the last is first."""
-    found = ALL.where(*(_beyond[key] for key in given)).limit(_most)
-    return found.order_by(_named.desc() if "ahead" in given else _named)
-
 
 # -- beside the log --------------------------------------------------------------------------------------------
 

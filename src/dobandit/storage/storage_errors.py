@@ -5,6 +5,7 @@ from __future__ import annotations
 from dobandit.errors import ConflictError, ExperimentError, MissingError, StorageError, TakenError, closest
 from dobandit.rows.stored_trial import StoredTrial
 
+NOTHING_STORED = "Nothing of this was stored."
 _LONGEST = 200
 
 
@@ -28,7 +29,6 @@ def checked_name(name: str) -> str:
 
 
 def missing(name: str, known: list[str], url: str) -> ExperimentError:
-    """The error for a name that is not there."""
     return MissingError(
         f"There must be an experiment of that name, but {url} has none named {name!r}."
         f"{closest(name, known) or ' List the experiments to see their names.'}"
@@ -36,7 +36,6 @@ def missing(name: str, known: list[str], url: str) -> ExperimentError:
 
 
 def taken(name: str, url: str) -> ExperimentError:
-    """The error for a name that another experiment has."""
     return TakenError(
         f"A name belongs to one experiment, but {url} already has one named {name!r}. Choose another name, or open "
         "that one."
@@ -44,7 +43,6 @@ def taken(name: str, url: str) -> ExperimentError:
 
 
 def deleted(experiment: int, url: str) -> ExperimentError:
-    """The error for an experiment that is there no more."""
     return MissingError(
         f"The experiment must still exist, but {url} has none with id {experiment} any more; it was deleted. "
         "Open another one by name."
@@ -52,19 +50,16 @@ def deleted(experiment: int, url: str) -> ExperimentError:
 
 
 def damaged(experiment: int, url: str) -> StorageError:
-    """The error for a log with holes."""
     return StorageError(
         f"{url}: the log of experiment {experiment} is damaged: some trials are missing. Restore it from a backup."
     )
 
 
 def unreadable(url: str, what: str) -> StorageError:
-    """The error for a row that holds what none of ours does."""
-    return StorageError(f"{url} is damaged: {what}. Nothing of this was stored. Restore it from a backup.")
+    return StorageError(f"{url} is damaged: {what}. {NOTHING_STORED} Restore it from a backup.")
 
 
 def not_pending(number: int, trial: StoredTrial | None) -> ExperimentError:
-    """The error for a trial that cannot be closed or handed out again."""
     if trial is None:
         return MissingError(f"The trial must exist, but there is no trial {number}. Look up the trials' numbers.")
     return ConflictError(
