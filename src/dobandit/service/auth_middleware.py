@@ -152,6 +152,7 @@ class AuthMiddleware:
             _require_scope(visitor, path, method in _SAFE)
         most = self.settings.most_bytes if visitor is not None else min(_OF_STRANGERS, self.settings.most_bytes)
         body = await read_body(request, receive, most, self.settings.body_seconds)
+        request.scope["state"]["body"] = body
         if by_cookie and method not in _SAFE and path != LOGIN and visitor is not None:
             await require_csrf(request, visitor, body)
         return again(body, receive)

@@ -15,7 +15,17 @@ from dobandit.rows.stored_trial import CLOSING, PENDING, ClosedTrial, StoredTria
 from dobandit.storage import statements as do
 from dobandit.storage.access import AuditLine, Books, KeptAnswer, StoredToken
 from dobandit.storage.checksums import Row, check_columns, checksum, closed_from, counters_from, row_from
-from dobandit.storage.contract import EVERY, Fields, Storage, StoredExperiment, Values, Within, Writer, page_of
+from dobandit.storage.contract import (
+    EVERY,
+    Fields,
+    Storage,
+    StoredExperiment,
+    Values,
+    Writer,
+    Written,
+    entered,
+    page_of,
+)
 from dobandit.storage.sqlite import SQLiteMemory
 from dobandit.storage.storage_errors import checked_name, damaged, deleted, missing, not_pending, storable, taken
 from dobandit.storage.transactions import Parameters, Transactions
@@ -29,12 +39,7 @@ class SQLStorage(Transactions, Storage):
     """Any number of threads, processes and machines may use the same database."""
 
     def create(
-        self,
-        name: str,
-        document: str,
-        created_at: float,
-        trials: Sequence[StoredTrial] = (),
-        within: Within | None = None,
+        self, name: str, document: str, created_at: float, trials: Sequence[StoredTrial] = ()
     ) -> StoredExperiment:
         checked_name(name)
         values = {"name": name, "document": document, "created_at": created_at, "trials": 0, "closed": 0}
@@ -47,8 +52,7 @@ class SQLStorage(Transactions, Storage):
             writer.add(trials)
             writer.finish()
             stored = StoredExperiment(key, name, document, created_at, writer.trials, writer.closed)
-            if within is not None:
-                within(stored, writer)
+            entered(Written(key, writer.written, stored), writer)
         return stored
 
     def experiments(
@@ -70,21 +74,19 @@ class SQLStorage(Transactions, Storage):
         rows = self._rows(StoredExperiment, do.BY_ID, {"of_experiment": experiment})
         return rows[0] if rows else None
 
-    def rename(self, name: str, new: str, within: Within | None = None) -> None:
+    def rename(self, name: str, new: str) -> None:
         checked_name(new)
         with self._named(name) as (connection, stored):
             try:
                 connection.execute(do.RENAME, {"of_name": name, "new": new})
             except IntegrityError:
                 raise taken(new, self.url) from None
-            if within is not None:
-                within(stored, SQLBooks(connection))
+            entered(Written(stored.id, stored=stored), SQLBooks(connection))
 
-    def delete(self, name: str, within: Within | None = None) -> None:
+    def delete(self, name: str) -> None:
         with self._named(name) as (connection, stored):
             connection.execute(do.DELETE, {"of_name": name})
-            if within is not None:
-                within(stored, SQLBooks(connection))
+            entered(Written(stored.id, stored=stored), SQLBooks(connection))
 
     @contextmanager
     def writing(self, experiment: int) -> Iterator[SQLWriter]:
@@ -96,6 +98,8 @@ class SQLStorage(Transactions, Storage):
             writer = SQLWriter(connection, self.url, experiment, *counters_from(counters, self.url))
             yield writer
             writer.finish()
+            if writer.written:
+                entered(Written(experiment, writer.written), writer)
 
     # -- the log, read without keeping others out ------------------------------------------------------------------
 
@@ -282,6 +286,7 @@ class SQLWriter(SQLBooks, Writer):
         self._looked_at: StoredTrial | None = None
         self._stored = (trials, closed)
         self.trials, self.closed = trials, closed
+        self.written: list[StoredTrial] = []
 
     def closed_since(self, position: int) -> Sequence[ClosedTrial]:
         if position >= self.closed:
@@ -303,13 +308,17 @@ class SQLWriter(SQLBooks, Writer):
 
     def add(self, trials: Sequence[StoredTrial]) -> int:
         first = self.trials
-        entering = map(self._entering, trials)
-        while batch := list(islice(entering, _BATCH)):
+        self.written += [trial._replace(number=number) for number, trial in enumerate(trials, first)]
+        rows = map(self._entering, trials)
+        while batch := list(islice(rows, _BATCH)):
             self._connection.execute(do.ADD, batch)
         return first
 
     def reissue(self, number: int, lease_expires: float | None) -> None:
         self._update(do.REISSUE, number, {"lease_expires": lease_expires})
+        trial = self.trial(number)
+        if trial is not None:
+            self.written.append(trial)
 
     def close(self, trial: StoredTrial) -> int:
         if trial.state == PENDING:
@@ -325,6 +334,7 @@ class SQLWriter(SQLBooks, Writer):
         changed = {name: getattr(trial, name) for name in CLOSING}
         self._update(do.CLOSE, number, {**changed, "position": position, "checksum": total})
         self.closed += 1
+        self.written.append(trial)
         return position
 
     def finish(self) -> None:

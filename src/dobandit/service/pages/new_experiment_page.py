@@ -22,8 +22,9 @@ from dobandit.model.links import BUILDERS
 from dobandit.oracle.rules import RULE_WORDS, Rules, require_budget
 from dobandit.policy.problem import checked_horizon
 from dobandit.service.auth_middleware import require
+from dobandit.service.changes import in_the_name_of
 from dobandit.service.error_responses import told_to_visitors
-from dobandit.service.http_requests import Form, in_the_name_of, text
+from dobandit.service.http_requests import Form, text
 from dobandit.service.pages.graph_preview import (
     ALWAYS,
     CAN_BE_SET,

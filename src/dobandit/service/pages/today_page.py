@@ -15,8 +15,9 @@ from dobandit.experiment.experiment import Experiment
 from dobandit.rows.export import seen_column
 from dobandit.rows.stored_trial import FAILED, PENDING, TOLD, StoredTrial
 from dobandit.service.auth_middleware import require
+from dobandit.service.changes import in_the_name_of
 from dobandit.service.error_responses import told_to_visitors
-from dobandit.service.http_requests import Form, in_the_name_of, text
+from dobandit.service.http_requests import Form, text
 from dobandit.service.pages.rendering import page
 from dobandit.storage.access import WORK
 
@@ -45,13 +46,13 @@ def today_page(
 ) -> Response:
     """The round to carry out, or a button to ask for one. closed: the trial that was just told, failed or abandoned."""
     require(request.state.visitor, WORK)
-    done = "" if closed is None else _closed_words(request.app.state.registry.at_work(number), closed, again)
+    done = "" if closed is None else _closed_words(request.app.state.registry.experiment(number), closed, again)
     return _form_page(request, number, trial, FormData(), done=done)
 
 
 @router.post("/experiments/{number}/today/ask")
 def ask(request: Request, number: int, form: Form) -> Response:
-    experiment = request.app.state.registry.at_work(number)
+    experiment = request.app.state.registry.experiment(number)
     context = {name: text(form, f"c{i}", "0") == "1" for i, name in enumerate(experiment.graph.context)}
     try:
         with in_the_name_of(request, "ask", experiment.name):
@@ -64,7 +65,7 @@ def ask(request: Request, number: int, form: Form) -> Response:
 @router.post("/experiments/{number}/today/{trial}")
 def tell(request: Request, number: int, trial: int, form: Form) -> Response:
     """First a look at what will be told; then, confirmed, it is told."""
-    experiment = request.app.state.registry.at_work(number)
+    experiment = request.app.state.registry.experiment(number)
     try:
         row = experiment.log.stored_trial(trial)
         seen = _observation(experiment, row, form)
@@ -82,7 +83,7 @@ def tell(request: Request, number: int, trial: int, form: Form) -> Response:
 
 @router.post("/experiments/{number}/today/{trial}/{what}")
 def close(request: Request, number: int, trial: int, what: Literal["fail", "abandon"], form: Form) -> Response:
-    experiment = request.app.state.registry.at_work(number)
+    experiment = request.app.state.registry.experiment(number)
     with in_the_name_of(request, what, experiment.name):
         if what == "fail":
             experiment.tell_failed(trial, text(form, "reason"))
@@ -171,7 +172,7 @@ def _form_page(
     done: str = "",
 ) -> Response:
     registry = request.app.state.registry
-    stored, experiment = registry.stored(number), registry.at_work(number)
+    stored, experiment = registry.stored(number), registry.experiment(number)
     pending = list(experiment.storage.rows(number, state=PENDING, limit=_SHOWN))
     row = None
     if trial is not None:
