@@ -97,7 +97,7 @@ def estimates(request: Request, experiment: int) -> Response:
     return tagged(request, {"estimates": document(registry_of(request).experiment(experiment).estimates())})
 
 
-@router.get("/experiments/{experiment}/promises", response_model=schemas.Promises)
+@router.get("/experiments/{experiment}/promises", response_model=schemas.PROMISES)
 @answering
 def promises(request: Request, experiment: int) -> Response:
     """What the intervals of values promise, and with what probability a guaranteed gap is wrong at some round."""

@@ -18,21 +18,9 @@ from dobandit.errors import ExperimentError, MissingError, ParseError, PolicyErr
 from dobandit.experiment.catalogue import create_experiment
 from dobandit.policy.base import Policy
 from dobandit.rows.export import guarded
+from dobandit.service.api import schemas
 from dobandit.service.api.graph_routes import GraphWords, graph_given, hidden_given
-from dobandit.service.api.schemas import (
-    AUDIT,
-    SHOWN,
-    STATUS,
-    Created,
-    Deleted,
-    Experiments,
-    Hidden,
-    Randomised,
-    Renamed,
-    Variables,
-    gives,
-    takes,
-)
+from dobandit.service.api.schemas import Hidden, Randomised, Variables, gives, takes
 from dobandit.service.auth_middleware import require
 from dobandit.service.changes import perform
 from dobandit.service.http_requests import (
@@ -52,7 +40,7 @@ router, audit_router = APIRouter(tags=["experiments"]), APIRouter(tags=["audit"]
 _MOST_LISTED = 1000
 
 
-@router.get("/experiments", response_model=Experiments)
+@router.get("/experiments", response_model=schemas.LISTED)
 def list_experiments(
     request: Request,
     name: str | None = None,
@@ -101,7 +89,9 @@ class Create(GraphWords):
 _EXAMPLE = {"name": "spring", "graph": "email -> visit\ncoupon -> visit\nvisit -> buy", "target": "buy", "budget": 1}
 
 
-@router.post("/experiments", status_code=201, response_model=Created, openapi_extra=takes(Create, _EXAMPLE, key=True))
+@router.post(
+    "/experiments", status_code=201, response_model=schemas.CREATED, openapi_extra=takes(Create, _EXAMPLE, key=True)
+)
 def create(request: Request) -> Response:
     """A new experiment."""
     require(visitor_of(request), MANAGE)
@@ -155,7 +145,7 @@ def _history(given: object) -> Any:
     raise ParseError(f'a history is a list of rows, or {{"csv": "email,buy\\n1,0\\n"}}, but got {shown(given)}.')
 
 
-@router.get("/experiments/{experiment}", response_model=SHOWN)
+@router.get("/experiments/{experiment}", response_model=schemas.SHOWN)
 @answering
 def show(request: Request, experiment: int) -> Response:
     """What an experiment is, and how far."""
@@ -165,7 +155,7 @@ def show(request: Request, experiment: int) -> Response:
     return tagged(request, {"id": experiment, **document})
 
 
-@router.get("/experiments/{experiment}/status", response_model=STATUS)
+@router.get("/experiments/{experiment}/status", response_model=schemas.STATUS)
 @answering
 def status(request: Request, experiment: int) -> Response:
     """How far an experiment is."""
@@ -178,7 +168,9 @@ class Rename(RequestBody):
     name: str
 
 
-@router.patch("/experiments/{experiment}", response_model=Renamed, openapi_extra=takes(Rename, {"name": "spring 2026"}))
+@router.patch(
+    "/experiments/{experiment}", response_model=schemas.RENAMED, openapi_extra=takes(Rename, {"name": "spring 2026"})
+)
 def rename(request: Request, experiment: int) -> Response:
     """Give it another name; all else of an experiment never changes."""
     require(visitor_of(request), MANAGE)
@@ -192,7 +184,7 @@ def rename(request: Request, experiment: int) -> Response:
     return perform(request, "rename", act, name=old, detail=f"now {new}")
 
 
-@router.delete("/experiments/{experiment}", response_model=Deleted)
+@router.delete("/experiments/{experiment}", response_model=schemas.DELETED)
 def delete(request: Request, experiment: int) -> Response:
     """Delete it with its whole log, for good."""
     require(visitor_of(request), MANAGE)
@@ -209,7 +201,7 @@ def delete(request: Request, experiment: int) -> Response:
 Integer = Annotated[int, Query(ge=-(2**63), le=2**63 - 1)]  # as databases keep them
 
 
-@audit_router.get("/audit", response_model=AUDIT)
+@audit_router.get("/audit", response_model=schemas.AUDIT)
 def audit(
     request: Request,
     after: Integer = 0,

@@ -19,7 +19,8 @@ from dobandit.graph.hiding import AUTO
 from dobandit.model.causal_model import CausalModel
 from dobandit.model.model_files import is_model_document, model_from_document
 from dobandit.policy.hidden_causes import Hide
-from dobandit.service.api.schemas import Checked, Hidden, Variables, takes
+from dobandit.service.api import schemas
+from dobandit.service.api.schemas import Hidden, Variables, takes
 from dobandit.service.error_responses import Refusal
 from dobandit.service.http_requests import RequestBody, answer, registry_of
 from dobandit.service.service_settings import Settings
@@ -53,7 +54,7 @@ class Check(GraphWords):
 
 @router.post(
     "/graphs/check",
-    response_model=Checked,
+    response_model=schemas.CHECKED,
     openapi_extra=takes(Check, {"graph": "email -> visit\nvisit -> buy", "target": "buy", "budget": 1}),
 )
 def check(request: Request) -> Response:

@@ -14,19 +14,8 @@ from dobandit.documents.live import imported_document, numbered_document, trial_
 from dobandit.errors import ExperimentError
 from dobandit.rows.stored_trial import ABANDONED, FAILED
 from dobandit.rows.trial import trial_of
-from dobandit.service.api.schemas import (
-    ASKED,
-    TOLD,
-    Closed,
-    CsvText,
-    Imported,
-    Observation,
-    Randomised,
-    Recorded,
-    Values,
-    Variables,
-    takes,
-)
+from dobandit.service.api import schemas
+from dobandit.service.api.schemas import CsvText, Observation, Randomised, Values, Variables, takes
 from dobandit.service.changes import perform
 from dobandit.service.http_requests import CSV, RequestBody, body_text, kind_of, observation_of, registry_of, rows_of
 from dobandit.storage.contract import Written
@@ -46,7 +35,7 @@ class Ask(RequestBody):
 @router.post(
     "/experiments/{experiment}/ask",
     status_code=201,
-    response_model=ASKED,
+    response_model=schemas.ASKED,
     openapi_extra=takes(Ask, {"n": 1, "lease": 1800}, key=True),
 )
 def ask(request: Request, experiment: int) -> Response:
@@ -69,7 +58,7 @@ class Tell(RequestBody):
 
 @router.post(
     "/experiments/{experiment}/trials/{number}/tell",
-    response_model=TOLD,
+    response_model=schemas.TOLD,
     openapi_extra=takes(Tell, {"observation": {"visit": 1, "buy": 0}, "issued": 1}),
 )
 def tell(request: Request, experiment: int, number: int) -> Response:
@@ -94,7 +83,7 @@ class Fail(RequestBody):
 
 @router.post(
     "/experiments/{experiment}/trials/{number}/fail",
-    response_model=Closed,
+    response_model=schemas.FAILED_TRIAL,
     openapi_extra=takes(Fail, {"reason": "the shop was closed"}),
 )
 def fail(request: Request, experiment: int, number: int) -> Response:
@@ -113,7 +102,9 @@ class Abandon(RequestBody):
 
 
 @router.post(
-    "/experiments/{experiment}/trials/{number}/abandon", response_model=Closed, openapi_extra=takes(Abandon, {})
+    "/experiments/{experiment}/trials/{number}/abandon",
+    response_model=schemas.ABANDONED_TRIAL,
+    openapi_extra=takes(Abandon, {}),
 )
 def abandon(request: Request, experiment: int, number: int) -> Response:
     """Nobody will carry the trial out."""
@@ -137,7 +128,7 @@ class Record(RequestBody):
 @router.post(
     "/experiments/{experiment}/record",
     status_code=201,
-    response_model=Recorded,
+    response_model=schemas.RECORDED,
     openapi_extra=takes(Record, {"do": {"coupon": 1}, "observation": {"visit": 1, "buy": 0}}, key=True),
 )
 def record(request: Request, experiment: int) -> Response:
@@ -160,7 +151,7 @@ class Import(RequestBody):
 @router.post(
     "/experiments/{experiment}/import",
     status_code=201,
-    response_model=Imported,
+    response_model=schemas.IMPORTED,
     openapi_extra=takes(
         Import,
         {"rows": [{"do": {"coupon": 1}, "observation": {"visit": 1, "buy": 0}}]},

@@ -59,7 +59,7 @@ def takes(body: type[RequestBody], example: Any, *, key: bool = False, csv: str 
 _BY_KIND: dict[type, type[BaseModel]] = {}
 
 
-def document_model(name: str, *kinds: type, **changed: Any) -> type[BaseModel]:
+def _shape(name: str, /, *kinds: type, **changed: Any) -> type[BaseModel]:
     """The model of what `rows.export.document` makes of a tuple with names, or of several in one object.
 
     changed  types of fields that the answer has besides, or otherwise; None: it does not have that field
@@ -77,7 +77,7 @@ def _json_type(hint: Any) -> Any:
         return float | None
     if hasattr(hint, "_fields") or is_dataclass(hint):
         if hint not in _BY_KIND:
-            _BY_KIND[hint] = document_model(hint.__name__, hint)
+            _BY_KIND[hint] = _shape(hint.__name__, hint)
         return _BY_KIND[hint]
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (UnionType, Union):
@@ -85,19 +85,6 @@ def _json_type(hint: Any) -> Any:
     if origin in (dict, Mapping):
         return dict[str, _json_type(inner[1])]  # type: ignore[misc]
     return list[_json_type(inner[0])] if origin is not None else hint  # type: ignore[misc]
-
-
-class Problem(BaseModel):
-    """What went wrong (RFC 9457). `error` is the class of the error in Python."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    error: str | None = None
-    where: str | None = None
-    line: int | None = None
-    column: int | None = None
 
 
 _EXAMPLE = {
@@ -108,10 +95,16 @@ _EXAMPLE = {
     "changed. If both happened, record the second as a round of its own.",
     "error": "ConflictError",
 }
+_PROBLEM = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {key: {"type": "string"} for key in ("type", "title", "detail", "error", "where")}
+    | {key: {"type": "integer"} for key in ("status", "line", "column")},
+}
 PROBLEM: dict[int | str, dict[str, Any]] = {
     "default": {
-        "description": str(Problem.__doc__),
-        "content": {"application/problem+json": {"schema": Problem.model_json_schema(), "example": _EXAMPLE}},
+        "description": "What went wrong (RFC 9457). `error` is the class of the error in Python.",
+        "content": {"application/problem+json": {"schema": _PROBLEM, "example": _EXAMPLE}},
     }
 }
 
@@ -122,76 +115,24 @@ def gives(kind: str, says: str = "A file", binary: bool = False) -> dict[int | s
     return {200: {"description": says, "content": {kind: {"schema": schema}}}}
 
 
-class Named(BaseModel):
-    id: int
-    experiment: str
-
-
-class Created(Named):
-    created: bool
-    definition: dict[str, Any]
-
-
-class Renamed(Named):
-    was: str
-
-
-class Deleted(Named):
-    deleted: bool
-
-
-class Listed(BaseModel):
-    id: int
-    name: str
-    created_at: str
-    trials: int
-    closed: int
-    pending: int
-
-
-class Experiments(BaseModel):
-    experiments: list[Listed]
-
-
-class Closed(BaseModel):
-    trial: int
-    state: str
-    reason: str = ""
-
-
-class Recorded(BaseModel):
-    trial: int
-
-
-class Imported(BaseModel):
-    rounds: int
-    first: int
-    last: int
-    warnings: list[str]
-
-
-class Promises(BaseModel):
-    interval_words: str
-    delta: float
-
-
-class Checked(BaseModel, extra="allow"):
-    """What is right and wrong with a graph; of a model, its links and harms too."""
-
-    valid: bool
-    kind: str
-    target: str
-    nodes: int
-    edges: int
-    admissible: bool
-
-
 _time = str | None
 _promised: dict[str, Any] = {"number": None, "trial": int, "interval_words": str}
 _status: dict[str, Any] = {"storage": None, "id": int, "created_at": str, "last_told_at": _time}
-ASKED_TRIAL = document_model("AskedTrial", Trial, **{**_promised, "lease_expires": _time})
-ASKED = create_model("Asked", trials=(list[ASKED_TRIAL], ...))  # type: ignore[valid-type]
-LOG_ROW = document_model(
+_listed = _shape("Listed", id=int, name=str, created_at=str, trials=int, closed=int, pending=int)
+LISTED = _shape("Experiments", experiments=list[_listed])  # type: ignore[valid-type]
+CREATED = _shape("Created", id=int, experiment=str, created=bool, definition=dict[str, Any])
+STATUS = _shape("Status", Status, **_status)
+SHOWN = _shape("Shown", Status, **_status, definition=dict[str, Any])
+RENAMED = _shape("Renamed", id=int, experiment=str, was=str)
+DELETED = _shape("Deleted", id=int, experiment=str, deleted=bool)
+_asked_trial = _shape("AskedTrial", Trial, **{**_promised, "lease_expires": _time})
+ASKED = _shape("Asked", trials=list[_asked_trial])  # type: ignore[valid-type]
+TOLD = _shape("Told", Told, number=None, trial=int)
+FAILED_TRIAL = _shape("Failed", trial=int, state=str, reason=str)
+ABANDONED_TRIAL = _shape("Abandoned", trial=int, state=str)
+RECORDED = _shape("Recorded", trial=int)
+IMPORTED = _shape("Imported", rounds=int, first=int, last=int, warnings=list[str])
+LOG_ROW = _shape(
     "LogRow",
     StoredTrial,
     **{**dict.fromkeys(("number", "low", "high", "counts")), **dict.fromkeys(("asked_at", "lease_expires"), _time)},
@@ -204,15 +145,14 @@ LOG_ROW = document_model(
     context=dict[str, float] | None,
     rounds=int | None,
 )
-LOG_PAGE = create_model("LogPage", trials=(list[LOG_ROW], ...), next=(int | None, ...))  # type: ignore[valid-type]
-TOLD = document_model("Told", Told, number=None, trial=int)
-STATUS = document_model("Status", Status, **_status)
-SHOWN = document_model("Shown", Status, **_status, definition=dict[str, Any])
-EXPLAINED = document_model("Explanation", Explanation, **_promised)
-EVALUATED = document_model("Recommendation", Recommendation)
+LOG_PAGE = _shape("LogPage", trials=list[LOG_ROW], next=int | None)  # type: ignore[valid-type]
+EXPLAINED = _shape("Explanation", Explanation, **_promised)
+EVALUATED = _shape("Recommendation", Recommendation)
 OBSERVED = _json_type(BestObserved) | None
-RECOMMENDED = document_model("Recommended", Recommendation, best_observed=OBSERVED)
-ESTIMATES = create_model("Estimates", estimates=(list[_json_type(EdgeEstimate)], ...))  # type: ignore[misc, arg-type]
-DIAGNOSIS = document_model("Diagnosis", Diagnosis)
-AUDIT_LINE = document_model("AuditLine", AuditLine, at=str)
-AUDIT = create_model("Audit", audit=(list[AUDIT_LINE], ...), next=(int | None, ...))  # type: ignore[valid-type]
+RECOMMENDED = _shape("Recommended", Recommendation, best_observed=OBSERVED)
+ESTIMATES = _shape("Estimates", estimates=list[_json_type(EdgeEstimate)])  # type: ignore[misc]
+PROMISES = _shape("Promises", interval_words=str, delta=float)
+DIAGNOSIS = _shape("Diagnosis", Diagnosis)
+CHECKED = _shape("Checked", valid=bool, kind=str, target=str, nodes=int, edges=int, admissible=bool)
+_audit_line = _shape("AuditLine", AuditLine, at=str)
+AUDIT = _shape("Audit", audit=list[_audit_line], next=int | None)  # type: ignore[valid-type]
