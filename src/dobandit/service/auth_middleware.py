@@ -17,9 +17,16 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dobandit.errors import DobanditError
-from dobandit.service.csrf import again, require_csrf, require_host, require_origin, require_own_page
 from dobandit.service.error_responses import Refusal, respond
-from dobandit.service.request_limits import RateLimit, read_body
+from dobandit.service.request_checks import (
+    RateLimit,
+    again,
+    read_body,
+    require_csrf,
+    require_host,
+    require_origin,
+    require_own_page,
+)
 from dobandit.service.service_settings import Settings
 from dobandit.service.sessions import Sessions, Tokens, Visitor
 from dobandit.storage.access import READ, SCOPES, WORK

@@ -20,7 +20,9 @@ from dobandit.checks import shown
 from dobandit.errors import ObservationError, ParseError, closest
 from dobandit.service.error_responses import Refusal
 from dobandit.service.experiment_registry import ExperimentRegistry
+from dobandit.service.page_cache import PageCache
 from dobandit.service.sessions import Visitor
+from dobandit.storage.contract import StoredExperiment
 from dobandit.strict_json import load_json
 
 P = ParamSpec("P")
@@ -33,6 +35,12 @@ _MOST_ANSWERS = 8  # worked out at the same time; others wait
 def registry_of(request: Request) -> ExperimentRegistry:
     registry: ExperimentRegistry = request.app.state.registry
     return registry
+
+
+def stored_and_pages(request: Request, experiment: int) -> tuple[StoredExperiment, PageCache]:
+    """An experiment as it is kept now, and what its pages show."""
+    stored = registry_of(request).stored(experiment)
+    return stored, registry_of(request).pages(experiment, stored)
 
 
 def visitor_of(request: Request) -> Visitor:
