@@ -135,6 +135,18 @@ def test_a_key_makes_a_repetition_harmless(house):
     assert "another one" in wrong.json()["detail"]
 
 
+_ROUNDS = "email,coupon,visit,buy\n1,0,1,1\n0,0,0,0\n"
+
+
+def test_an_experiment_that_is_there_may_begin_with_a_history(house):
+    words = {"name": "spring", "seed": 7, **FUNNEL, "if_exists": "open", "history": {"csv": _ROUNDS}}
+    for _ in range(2):
+        opened = house.call("POST", f"{API}/experiments", words, headers={"Idempotency-Key": "opened"})
+        assert (opened.status_code, opened.json()["created"]) == (201, False), opened.text
+        assert opened.json()["id"] == house.spring
+    assert house.call("GET", f"{house.at}/status").json()["rounds"] == 2
+
+
 def test_keys_belong_to_who_sent_them(house):
     headers = {"Idempotency-Key": "the-same"}
     numbers = [

@@ -28,6 +28,7 @@ def perform(
     request: Request,
     what: str,
     act: Callable[[], Any],
+    document: Any = None,
     *,
     name: str,
     detail: str | None = None,
@@ -36,11 +37,11 @@ def perform(
 ) -> Response:
     """Change something in the visitor's name, and answer.
 
-    act         makes the change; what it returns is the answer
+    act         makes the change; what it returns is the answer, unless that is `document`
     name        of the experiment
     detail      for the audit; None: which trials were written
-    repeatable  makes the answer from what was written instead. It is stored with the change, under the request's
-                Idempotency-Key, and given again to whoever repeats the request
+    repeatable  makes the answer from what was written instead, or None. It is stored with the change, under the
+                request's Idempotency-Key, and given again to whoever repeats the request
     """
     key = _answer_under_key(request) if repeatable is not None else None
     replayed = _replayed(request, key, status)
@@ -55,7 +56,7 @@ def perform(
         if replayed is None:
             raise
         return replayed
-    return json_response(change.text or dumped(result), status)
+    return json_response(change.text or dumped(result if document is None else document), status)
 
 
 @contextmanager
@@ -77,10 +78,11 @@ class _Change:
         """Called in the transaction of the change."""
         detail = _trials_words(written.trials) if self.detail is None else self.detail
         books.note(self.line._replace(experiment=written.experiment, detail=detail))
-        if self.repeatable is not None:
-            self.text = dumped(self.repeatable(written))
-        if self.key is not None:
-            books.keep_answer(self.key._replace(answer=self.text))
+        answer = None if self.repeatable is None else self.repeatable(written)
+        if answer is not None:
+            self.text = dumped(answer)
+            if self.key is not None:
+                books.keep_answer(self.key._replace(answer=self.text))
 
 
 def _line(request: Request, what: str, name: str) -> AuditLine:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -112,8 +113,8 @@ def create(request: Request) -> Response:
         create_experiment(storage=registry.storage, clock=registry.settings.clock, **words)
         return _created(registry.storage.find(name), False)  # it was there already
 
-    def created(written: Written) -> dict[str, Any]:
-        return _created(written.stored, True)
+    def created(written: Written) -> dict[str, Any] | None:
+        return None if written.stored is None else _created(written.stored, True)
 
     return perform(request, "create", act, name=name, status=201, repeatable=created)
 
@@ -174,28 +175,19 @@ class Rename(RequestBody):
 def rename(request: Request, experiment: int) -> Response:
     """Give it another name; all else of an experiment never changes."""
     require(visitor_of(request), MANAGE)
-    new, registry = Rename.of(request).words().get("name"), registry_of(request)
-    old = registry.stored(experiment).name
-
-    def act() -> dict[str, Any]:
-        registry.storage.rename(old, new)  # type: ignore[arg-type]  # which refuses what is no name
-        return {"id": experiment, "experiment": new, "was": old}
-
-    return perform(request, "rename", act, name=old, detail=f"now {new}")
+    new: Any = Rename.of(request).words().get("name")  # the storage refuses what is no name
+    storage, old = registry_of(request).storage, registry_of(request).stored(experiment).name
+    document = {"id": experiment, "experiment": new, "was": old}
+    return perform(request, "rename", partial(storage.rename, old, new), document, name=old, detail=f"now {new}")
 
 
 @router.delete("/experiments/{experiment}", response_model=schemas.DELETED)
 def delete(request: Request, experiment: int) -> Response:
     """Delete it with its whole log, for good."""
     require(visitor_of(request), MANAGE)
-    registry = registry_of(request)
-    name = registry.stored(experiment).name
-
-    def act() -> dict[str, Any]:
-        registry.storage.delete(name)
-        return {"id": experiment, "experiment": name, "deleted": True}
-
-    return perform(request, "delete", act, name=name, detail="")
+    storage, name = registry_of(request).storage, registry_of(request).stored(experiment).name
+    document = {"id": experiment, "experiment": name, "deleted": True}
+    return perform(request, "delete", partial(storage.delete, name), document, name=name, detail="")
 
 
 Integer = Annotated[int, Query(ge=-(2**63), le=2**63 - 1)]  # as databases keep them

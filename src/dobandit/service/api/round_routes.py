@@ -89,12 +89,8 @@ class Fail(RequestBody):
 def fail(request: Request, experiment: int, number: int) -> Response:
     """The trial was tried, but gave nothing."""
     reason, found = Fail.of(request).reason, registry_of(request).experiment(experiment)
-
-    def act() -> dict[str, Any]:
-        found.tell_failed(number, reason)
-        return {"trial": number, "state": FAILED, "reason": reason}
-
-    return perform(request, "fail", act, name=found.name)
+    document = {"trial": number, "state": FAILED, "reason": reason}
+    return perform(request, "fail", partial(found.tell_failed, number, reason), document, name=found.name)
 
 
 class Abandon(RequestBody):
@@ -110,12 +106,8 @@ def abandon(request: Request, experiment: int, number: int) -> Response:
     """Nobody will carry the trial out."""
     Abandon.of(request)
     found = registry_of(request).experiment(experiment)
-
-    def act() -> dict[str, Any]:
-        found.abandon(number)
-        return {"trial": number, "state": ABANDONED}
-
-    return perform(request, "abandon", act, name=found.name)
+    document = {"trial": number, "state": ABANDONED}
+    return perform(request, "abandon", partial(found.abandon, number), document, name=found.name)
 
 
 class Record(RequestBody):
