@@ -6,6 +6,7 @@ import json
 import threading
 import time
 
+import jsonschema
 import pytest
 
 import dobandit as dob
@@ -132,6 +133,18 @@ def test_a_key_makes_a_repetition_harmless(house):
     wrong = house.call("POST", f"{house.at}/ask", {"n": 1}, headers={"Idempotency-Key": f"key-of-{house.at}/ask"})
     assert wrong.status_code == 422
     assert "another one" in wrong.json()["detail"]
+
+
+_ROUNDS = "email,coupon,visit,buy\n1,0,1,1\n0,0,0,0\n"
+
+
+def test_an_experiment_that_is_there_may_begin_with_a_history(house):
+    words = {"name": "spring", "seed": 7, **FUNNEL, "if_exists": "open", "history": {"csv": _ROUNDS}}
+    for _ in range(2):
+        opened = house.call("POST", f"{API}/experiments", words, headers={"Idempotency-Key": "opened"})
+        assert (opened.status_code, opened.json()["created"]) == (201, False), opened.text
+        assert opened.json()["id"] == house.spring
+    assert house.call("GET", f"{house.at}/status").json()["rounds"] == 2
 
 
 def test_keys_belong_to_who_sent_them(house):
@@ -305,8 +318,12 @@ def test_the_api_describes_itself(house):
         for operation in operations.values():
             assert "422" not in operation["responses"]
             assert "application/problem+json" in operation["responses"]["default"]["content"]
-    asked = paths[f"{API}/experiments/{{experiment}}/ask"]["post"]
-    assert set(asked["responses"]["201"]["content"]["application/json"]["example"]["trials"][0]) >= {
+    names = [operation["operationId"] for operations in paths.values() for operation in operations.values()]
+    assert len(names) == len(set(names))
+    assert {"ask", "tell", "recommend", "list_experiments"} <= set(names)
+    for table in ("experiments/{experiment}/export.csv", "audit.csv"):
+        assert "text/csv" in paths[f"{API}/{table}"]["get"]["responses"]["200"]["content"]
+    assert set(document["components"]["schemas"]["AskedTrial"]["required"]) >= {
         "trial",
         "do",
         "predicted",
@@ -318,6 +335,42 @@ def test_the_api_describes_itself(house):
     page = house.call("GET", f"{API}/docs").text.replace("<wbr>", "")  # where an address may be broken
     assert "POST /api/v1/experiments/{experiment}/ask" in page
     assert "//" not in page.replace("</", "")  # nothing from another host
+
+
+def test_answers_have_the_shapes_that_are_described(house):
+    document = house.call("GET", f"{API}/openapi.json").json()
+
+    def check(method, path, body=None, **given):
+        address = path.format(experiment=house.spring, **given)
+        answer = house.call(method, f"{API}{address}", body)
+        assert answer.status_code < 300, answer.text
+        operation = document["paths"][f"{API}{path.partition('?')[0]}"][method.lower()]
+        schema = operation["responses"][str(answer.status_code)]["content"]["application/json"]["schema"]
+        shape = jsonschema.Draft202012Validator({**schema, "components": document["components"]})
+        shape.validate(answer.json())
+        return answer.json()
+
+    one = "/experiments/{experiment}"
+    for _ in range(3):
+        check("POST", f"{one}/ask", {"n": 2, "lease": 60, "control": True})
+    for number in range(4):
+        told = {"observation": {"visit": number % 2, "buy": number % 2}, "issued": 1}
+        check("POST", f"{one}/trials/{{number}}/tell", told, number=number)
+    check("POST", f"{one}/trials/{{number}}/fail", {"reason": "closed"}, number=4)
+    check("POST", f"{one}/trials/{{number}}/abandon", number=5)
+    check("POST", f"{one}/record", {"do": {"coupon": 1}, "observation": {"visit": 1, "buy": 1}})
+    check("POST", f"{one}/import", {"rows": [{"do": {"coupon": 1}, "observation": {"visit": 1, "buy": 0}}] * 40})
+    for answer in ("", "/status", "/trials", "/recommend", "/best-observed", "/estimates", "/promises", "/diagnose"):
+        check("GET", one + answer)
+    for answer in ("", "/explain"):
+        check("GET", f"{one}/trials/{{number}}{answer}", number=1)
+    check("GET", f"{one}/evaluate")
+    check("POST", "/graphs/check", FUNNEL)
+    check("POST", "/experiments", {"name": "described", **FUNNEL})
+    check("GET", "/experiments")
+    check("PATCH", one, {"name": "renamed"})
+    check("DELETE", one)
+    check("GET", "/audit")
 
 
 def test_the_examples_of_the_description_work(house):

@@ -44,7 +44,7 @@ def test_no_more_experiments_are_kept_than_there_is_room_for(storage):
     registry = ExperimentRegistry(storage, Settings(most_kept=3))
     ids = [made(storage, f"one {i}") for i in range(5)]
     first = registry.experiment(ids[0])
-    assert registry.experiment(ids[0]) is registry.at_work(ids[0]) is first
+    assert registry.experiment(ids[0]) is registry.pages(ids[0]).experiment is first
     old, second = registry.pages(ids[0]), registry.pages(ids[1])
     registry.pages(ids[2])
     assert registry.experiment(ids[0]) is first  # it was used meanwhile
@@ -53,7 +53,7 @@ def test_no_more_experiments_are_kept_than_there_is_room_for(storage):
     assert registry.pages(ids[0]) is old
     assert registry.pages(ids[1]) is not second
     for one in ids[1:4]:
-        registry.at_work(one)
+        registry.experiment(one)
     assert registry.experiment(ids[0]) is not first
     assert registry.pages(ids[0]) is not old
     gone = weakref.ref(second)
@@ -68,11 +68,11 @@ def test_an_experiment_that_had_to_make_room_goes_on_where_it_was(storage):
     undisturbed = create_experiment("undisturbed", GRAPH, budget=1, storage=MemoryStorage(), seed=3)
     rng = np.random.default_rng(1)
     for _ in range(12):
-        trial, same = registry.at_work(one).ask(), undisturbed.ask()
+        trial, same = registry.experiment(one).ask(), undisturbed.ask()
         assert (trial.do, trial.predicted, trial.why) == (same.do, same.predicted, same.why)
-        registry.at_work(other)
+        registry.experiment(other)
         seen = {name: int(rng.random() < 0.5) for name in "abcy"} | trial.do
-        registry.at_work(one).tell(trial, seen)
+        registry.experiment(one).tell(trial, seen)
         undisturbed.tell(same, seen)
         registry.experiment(other)
     assert registry.experiment(one).recommend() == undisturbed.recommend()
@@ -80,19 +80,18 @@ def test_an_experiment_that_had_to_make_room_goes_on_where_it_was(storage):
 
 def test_what_was_deleted_is_not_kept(registry, storage):
     one = made(storage, "one")
-    registry.at_work(one)
     registry.experiment(one)
     storage.delete("one")
     with pytest.raises(MissingError):
         registry.experiment(one)
     with pytest.raises(MissingError):
-        registry.counted(one)
+        registry.pages(one)
 
 
 def test_the_log_is_read_once_for_asking_and_for_answering(registry, storage, monkeypatch):
     one = made(storage, "one", 40)
     learned = rounds_learned(monkeypatch)
-    asked = registry.at_work(one).ask()
+    asked = registry.experiment(one).ask()
     answer = registry.experiment(one).recommend()
     registry.pages(one).follow()
     assert sum(learned) == 40

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 from dobandit.checks import shown
 from dobandit.client import values
 from dobandit.client.connection import Connected, Connection
+from dobandit.documents.live import read, stored_trial_of
 from dobandit.errors import DobanditWarning, MissingError
 from dobandit.experiment.answers import BestObserved, EdgeEstimate
 from dobandit.experiment.definition import Definition, lease_seconds
@@ -77,7 +78,7 @@ class RemoteExperiment(Connected):
         said |= {"n": values.plain(n), "size": values.plain(size)}
         if lease is not None:
             said["lease"] = lease_seconds(lease)
-        trials = [values.read(Trial, one) for one in self._post("/ask", said, once=True)["trials"]]
+        trials = [read(Trial, one) for one in self._post("/ask", said, once=True)["trials"]]
         self._held |= {trial.number: trial.issued for trial in trials}
         return trials[0] if n == 1 else trials
 
@@ -95,7 +96,7 @@ class RemoteExperiment(Connected):
         path = f"{self._trial(number)}/tell"
         holder = self._held.get(number, 1) if issued is None else issued
         said = {**values.seen(observation), "issued": values.plain(holder)}
-        told = values.read(Told, self._post(path, said))
+        told = read(Told, self._post(path, said))
         self._held.pop(told.number, None)
         return told
 
@@ -134,12 +135,12 @@ class RemoteExperiment(Connected):
 
         available, context  the variables that can be set, and the value of each context variable
         """
-        return values.read(Recommendation, self._get("/recommend", available, context=context))
+        return read(Recommendation, self._get("/recommend", available, context=context))
 
     def evaluate(self, do: Do | None, *, context: Mapping[str, object] | None = None) -> Recommendation:
         """All that `recommend` says, of an action of your choice, `do`, in a `context` where the graph has one."""
         action = dict.fromkeys(do, 1) if do is not None and not isinstance(do, Mapping) else do or {}
-        return values.read(Recommendation, self._get("/evaluate", do=action, context=context))
+        return read(Recommendation, self._get("/evaluate", do=action, context=context))
 
     def best_observed(
         self, available: Iterable[str] | None = None, *, context: Mapping[str, object] | None = None
@@ -149,23 +150,23 @@ class RemoteExperiment(Connected):
         available, context  the variables that can be set, and what was so in the rounds that count
         """
         said = self._get("/best-observed", available, context=context)
-        return None if said is None else values.read(BestObserved, said)
+        return None if said is None else read(BestObserved, said)
 
     def explain(self, number: int | Trial) -> Explanation:
         """Why the trial of this number set what it set."""
-        return values.read(Explanation, self._get(f"{self._trial(number)}/explain"))
+        return read(Explanation, self._get(f"{self._trial(number)}/explain"))
 
     def estimates(self) -> list[EdgeEstimate]:
         """Every edge's weight with its confidence interval."""
-        return [values.read(EdgeEstimate, row) for row in self._get("/estimates")["estimates"]]
+        return [read(EdgeEstimate, row) for row in self._get("/estimates")["estimates"]]
 
     def status(self) -> Status:
         """How far the experiment is."""
-        return values.read(Status, self._get("/status"), storage=self._connection.url)
+        return read(Status, self._get("/status"), storage=self._connection.url)
 
     def diagnose(self) -> Diagnosis:
         """Whether the data agree with the model."""
-        return values.read(Diagnosis, self._get("/diagnose"))
+        return read(Diagnosis, self._get("/diagnose"))
 
     @property
     def interval_words(self) -> str:
@@ -221,7 +222,7 @@ class RemoteExperiment(Connected):
         """The log as a pandas frame (needs pandas); its times are exact to the millisecond."""
         from dobandit.rows.export import to_pandas
 
-        return to_pandas((values.stored_trial_of(row, self.columns) for row in self.trials()), self.columns)
+        return to_pandas((stored_trial_of(row, self.columns) for row in self.trials()), self.columns)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """The log as a Parquet file, written to `path`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ from dobandit.checks import shown
 from dobandit.client import values
 from dobandit.client.connection import Connected, Connection
 from dobandit.client.experiment import RemoteExperiment
+from dobandit.documents.live import read
 from dobandit.errors import ExperimentError, GraphError, MissingError, closest
 from dobandit.experiment.definition import Definition, lease_seconds, warn_of_lines
 from dobandit.graph.causal_graph import CausalGraph
@@ -74,11 +74,15 @@ class Service(Connected):
         words                                               its other arguments, but for storage and clock
         """
         allowed = rules_of(budget, {word: words.pop(word) for word in list(words) if word in RULE_WORDS})
-        said = {"name": name, "graph": _graph(graph), **_rules(allowed), **words}
-        given = {"policy": policy, "lease": lease, "links": links, "history": history}
-        read: dict[str, Callable[[Any], Any]] = {"policy": _policy, "lease": lease_seconds, "history": values.history}
-        said |= {word: read.get(word, values.plain)(value) for word, value in given.items() if value is not None}
-        made = self._connection.post("/experiments", values.plain(said), once=True)
+        optional = {
+            "policy": None if policy is None else _policy(policy),
+            "lease": None if lease is None else lease_seconds(lease),
+            "links": links,
+            "history": None if history is None else values.history(history),
+        }
+        given = {word: value for word, value in optional.items() if value is not None}
+        document = {"name": name, "graph": _graph(graph), **_rules(allowed), **words, **given}
+        made = self._connection.post("/experiments", values.plain(document), once=True)
         if made.get("created"):
             warn_of_lines(Definition(made["definition"]))
         return RemoteExperiment(self._connection, made["id"], made["experiment"], made["definition"])
@@ -97,7 +101,7 @@ class Service(Connected):
         while True:
             after = {"after": found[-1].name} if found else {}
             page = self._connection.get("/experiments", {"limit": _PAGE, **after})["experiments"]
-            found += [values.read(StoredExperiment, one, document="") for one in page]
+            found += [read(StoredExperiment, one, document="") for one in page]
             if len(page) < _PAGE:
                 return found
 

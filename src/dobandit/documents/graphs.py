@@ -25,6 +25,7 @@ from dobandit.model.table_model import TableModel
 from dobandit.oracle.possibly_optimal import possibly_optimal
 from dobandit.policy.hidden_causes import Hide
 
+_LARGEST_BUDGET = 1000  # up to which smaller sets are counted too
 _MOST_SETTABLE = 12  # the sets that can be best are worked out up to this many variables
 
 
@@ -54,7 +55,7 @@ def check_document(
         "bias": list(graph.bias),
         **_hidden(graph, hide, always_set, budget),
         "budget": budget,
-        "arms": None if budget is None else _count_of(settable, budget),
+        "arms": None if budget is None else _readable(math.comb(settable, budget)),
         "sets_up_to_budget": None if budget is None else _count_up_to(settable, budget),
         "parents": {name: len(graph.parents(name)) for name in graph.nodes},
     }
@@ -74,18 +75,17 @@ def check_document(
     return report
 
 
-def _count_of(settable: int, size: int) -> int | float | None:
-    """How many sets there are: exactly while it is readable, then as a float, None beyond that."""
-    digits = (math.lgamma(settable + 1) - math.lgamma(size + 1) - math.lgamma(settable - size + 1)) / math.log(10)
-    if digits < 18:
-        return math.comb(settable, size)
-    return 10.0**digits if digits < 300 else None
+def _count_up_to(settable: int, budget: int) -> int | float | None:
+    if budget > _LARGEST_BUDGET:
+        return None
+    return _readable(sum(math.comb(settable, size) for size in range(budget + 1)))
 
 
-def _count_up_to(settable: int, most: int) -> int | float | None:
-    counts = [_count_of(settable, size) for size in range(most + 1)] if most <= 1000 else [None]
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
+def _readable(count: int) -> int | float | None:
+    """A number of sets: exactly while it can be read, then as a float, None beyond that."""
+    if count < 10**18:
+        return count
+    return float(count) if count < 10**300 else None
 
 
 def _hidden(graph: CausalGraph, hide: Hide, always_set: Sequence[str], budget: int | None) -> dict[str, Any]:

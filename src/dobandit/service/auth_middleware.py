@@ -17,9 +17,16 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dobandit.errors import DobanditError
-from dobandit.service.csrf import again, require_csrf, require_host, require_origin, require_own_page
 from dobandit.service.error_responses import Refusal, respond
-from dobandit.service.request_limits import RateLimit, read_body
+from dobandit.service.request_checks import (
+    RateLimit,
+    again,
+    read_body,
+    require_csrf,
+    require_host,
+    require_origin,
+    require_own_page,
+)
 from dobandit.service.service_settings import Settings
 from dobandit.service.sessions import Sessions, Tokens, Visitor
 from dobandit.storage.access import READ, SCOPES, WORK
@@ -152,6 +159,7 @@ class AuthMiddleware:
             _require_scope(visitor, path, method in _SAFE)
         most = self.settings.most_bytes if visitor is not None else min(_OF_STRANGERS, self.settings.most_bytes)
         body = await read_body(request, receive, most, self.settings.body_seconds)
+        request.scope["state"]["body"] = body
         if by_cookie and method not in _SAFE and path != LOGIN and visitor is not None:
             await require_csrf(request, visitor, body)
         return again(body, receive)

@@ -65,6 +65,11 @@ def told_to_visitors(error: DobanditError, storage: Storage) -> str:
     return _IN_ITS_WORDS.sub("", text)
 
 
+def message_for(request: Request, error: DobanditError) -> str:
+    """The message of an error, for a page."""
+    return told_to_visitors(error, request.app.state.registry.storage)
+
+
 def respond(request: Request, problem: Refusal) -> Response:
     """As JSON, or as a page where a browser asks for one."""
     wants_page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")

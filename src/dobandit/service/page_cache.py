@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from dobandit.errors import DobanditError
@@ -23,6 +24,7 @@ from dobandit.service.service_settings import Settings
 from dobandit.storage.contract import StoredExperiment
 
 _KEPT = 4 * CONTEXTS  # answers
+_LOG = "log"  # the task of reading it
 _USUAL = Settings()
 
 
@@ -62,12 +64,10 @@ class PageCache:
         self.stretches, self.contexts = Stretches(experiment.columns), Contexts()
         self.history: Sequence[Known] = [Known(0)]  # what was known at the checkpoints, and now
         self._log_lock = threading.Lock()  # of who reads the log
-        self._lock = threading.Lock()
-        self._reader: threading.Thread | None = None
-        self._following = False  # whether the reader is still at the log
-        self._late: list[Mapping[str, float]] = []  # contexts for whose answers somebody waits
+        self._lock = threading.Lock()  # of all that is below
         self._answers: dict[object, Answers] = {}
         self._seconds = 0.0  # that the last answers took
+        self._tasks: dict[object, Callable[[], object]] = {}  # of the thread; the one at work is first
 
     # -- the log ---------------------------------------------------------------------------------------------------
 
@@ -104,10 +104,6 @@ class PageCache:
             self.contexts = self.stretches.contexts()
             self.history = [self._begin, *known] if now.position else [self._begin]
 
-    @cached_property
-    def _begin(self) -> Known:
-        return _known(0, self.experiment.definition.learner.copy())
-
     def at(self, position: int, context: Mapping[str, float] | None = None) -> Known:
         """What was known after so many closed trials; with what was recommended then, where a context is given, which
         is empty if the graph has none."""
@@ -118,38 +114,47 @@ class PageCache:
                 return found
             return found._replace(best=then.learner.best(context=dict(context) or None))
 
-    # -- answers ---------------------------------------------------------------------------------------------------
+    @cached_property
+    def _begin(self) -> Known:
+        return _known(0, self.experiment.definition.learner.copy())
+
+    # -- work that nobody waits for --------------------------------------------------------------------------------
+
+    def _do_later(self, key: object, task: Callable[[], object]) -> None:
+        """Let the thread do it, after what it has to do already."""
+        with self._lock:
+            idle = not self._tasks
+            self._tasks.setdefault(key, task)
+        if idle:
+            threading.Thread(target=self._work, name=f"pages {self.number}", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            key, task = next(iter(self._tasks.items()))
+            with suppress(DobanditError):  # the next page meets the same, and says it
+                task()
+            time.sleep(self._seconds)  # in which others ask and tell
+            with self._lock:
+                del self._tasks[key]
+                if not self._tasks:
+                    return
 
     def ready(self, stored: StoredExperiment) -> bool:
-        """Whether the log is read. A short rest is read at once; a long one by a thread, while pages say so."""
-        with self._lock:
-            busy = self._reader is not None and self._reader.is_alive()
-            long = stored.closed - self.position > self.settings.read_at_once
-            if busy and (long or self._following or not self._answers):
-                return bool(self._answers)
-            if long:
-                self._read_on()
-                return False
+        """Whether the log is read, or an earlier state of it can be shown. A short rest is read at once; a long one by
+        the thread, while pages say so."""
+        if stored.closed - self.position > self.settings.read_at_once:
+            self._do_later(_LOG, self._read)
+        if _LOG in self._tasks:
+            return bool(self._answers)
         self.follow()
         return True
 
-    def _read_on(self) -> None:
-        self._following = True
-        self._reader = threading.Thread(target=self._read, name=f"reader {self.number}", daemon=True)
-        self._reader.start()
-
     def _read(self) -> None:
-        """The log, and then the answers that somebody waits for, or else those that pages begin with."""
-        try:
-            self.follow()
-            self._following = False
-            with self._lock:
-                self._late = self._late or [self.usual]
-            while self._late:
-                self._work_out(self._late.pop(0))
-                time.sleep(self._seconds)  # in which others ask and tell
-        except DobanditError:
-            return  # the next page meets the same, and says it
+        """The log, and the answers that pages begin with."""
+        self.follow()
+        self._work_out(self.usual)
+
+    # -- answers ---------------------------------------------------------------------------------------------------
 
     @property
     def usual(self) -> dict[str, float]:
@@ -176,21 +181,16 @@ class PageCache:
         return self._several([context], math.inf)[0] or self._work_out(context)
 
     def _several(self, contexts: Sequence[Mapping[str, float]], until: float) -> list[Answers | None]:
-        found, late = [], []
+        found = []
         for context in contexts:
-            with self._lock:
-                kept = self._answers.get(_key(context))
-                slow = kept is not None and self._seconds > self.settings.newer_seconds
-            if kept is None or kept.closed < self.position:
+            answers = self._answers.get(_key(context))
+            if answers is None or answers.closed < self.position:
+                slow = answers is not None and self._seconds > self.settings.newer_seconds
                 if slow or time.monotonic() > until:
-                    late.append(context)
+                    self._do_later(_key(context), partial(self._work_out, context))
                 else:
-                    kept = self._work_out(context)
-            found.append(kept)
-        with self._lock:
-            self._late += [context for context in late if context not in self._late]
-            if late and (self._reader is None or not self._reader.is_alive()):
-                self._read_on()
+                    answers = self._work_out(context)
+            found.append(answers)
         return found
 
     def _work_out(self, context: Mapping[str, float]) -> Answers:

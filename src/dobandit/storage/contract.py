@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,7 +70,38 @@ class Writer(Books):
 
 Fields = tuple[str, ...]  # names of fields of a trial
 Values = Sequence[tuple[Any, ...]]  # theirs, of each trial
-Within = Callable[[StoredExperiment, Books], None]  # called inside a transaction, to enter something with it
+
+
+class Written(NamedTuple):
+    """What a transaction changed of one experiment.
+
+    trials  those that were added, handed out again or closed
+    stored  the experiment, where it was created, renamed or deleted
+    """
+
+    experiment: int
+    trials: Sequence[StoredTrial] = ()
+    stored: StoredExperiment | None = None
+
+
+_entering: ContextVar[Callable[[Written, Books], None] | None] = ContextVar("entering", default=None)
+
+
+@contextmanager
+def entering(enter: Callable[[Written, Books], None]) -> Iterator[None]:
+    """In this block, every transaction that changes an experiment also stores what `enter` enters into its books."""
+    token = _entering.set(enter)
+    try:
+        yield
+    finally:
+        _entering.reset(token)
+
+
+def entered(written: Written, books: Books) -> None:
+    """Called by storages at the end of a transaction that changed an experiment."""
+    enter = _entering.get()
+    if enter is not None:
+        enter(written, books)
 
 
 def page_of(
@@ -90,7 +122,6 @@ class Storage(ABC):
     What the arguments of its methods are:
     experiment       an experiment's id;  name: its name;  document: its definition, as JSON
     number           a trial's;  position: its place among the closed trials, from 0;  most: how many at most
-    within           called inside the transaction, to enter something with it
     now, until, created_at   seconds since 1970
 
     >>> from dobandit.storage import MemoryStorage
@@ -108,12 +139,7 @@ class Storage(ABC):
 
     @abstractmethod
     def create(
-        self,
-        name: str,
-        document: str,
-        created_at: float,
-        trials: Sequence[StoredTrial] = (),
-        within: Within | None = None,
+        self, name: str, document: str, created_at: float, trials: Sequence[StoredTrial] = ()
     ) -> StoredExperiment:
         """A new experiment, whose log begins with `trials`. Raises TakenError where the name is taken."""
 
@@ -132,11 +158,11 @@ class Storage(ABC):
         """The experiment of that id, which is never used twice, whatever its name is now; None where there is none."""
 
     @abstractmethod
-    def rename(self, name: str, new: str, within: Within | None = None) -> None:
+    def rename(self, name: str, new: str) -> None:
         """Give it the name `new`. Raises MissingError where there is none, TakenError where that name is taken."""
 
     @abstractmethod
-    def delete(self, name: str, within: Within | None = None) -> None:
+    def delete(self, name: str) -> None:
         """Delete it with all its trials. Raises MissingError where there is none."""
 
     @abstractmethod

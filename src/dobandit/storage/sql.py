@@ -16,7 +16,17 @@ from dobandit.rows.stored_trial import CLOSING, PENDING, ClosedTrial, StoredTria
 from dobandit.storage import statements as do
 from dobandit.storage.access import AuditLine, Books, KeptAnswer, StoredToken
 from dobandit.storage.checksums import Row, check_columns, checksum, closed_from, counters_from, row_from
-from dobandit.storage.contract import EVERY, Fields, Storage, StoredExperiment, Values, Within, Writer, page_of
+from dobandit.storage.contract import (
+    EVERY,
+    Fields,
+    Storage,
+    StoredExperiment,
+    Values,
+    Writer,
+    Written,
+    entered,
+    page_of,
+)
 from dobandit.storage.database import Database, Parameters
 from dobandit.storage.sqlite import SQLiteMemory
 from dobandit.storage.storage_errors import checked_name, damaged, deleted, missing, not_pending, storable, taken
@@ -43,12 +53,7 @@ class SQLStorage(Storage):
         self.database.backup(target)
 
     def create(
-        self,
-        name: str,
-        document: str,
-        created_at: float,
-        trials: Sequence[StoredTrial] = (),
-        within: Within | None = None,
+        self, name: str, document: str, created_at: float, trials: Sequence[StoredTrial] = ()
     ) -> StoredExperiment:
         checked_name(name)
         values = {"name": name, "document": document, "created_at": created_at, "trials": 0, "closed": 0}
@@ -61,8 +66,7 @@ class SQLStorage(Storage):
             writer.add(trials)
             writer.finish()
             stored = StoredExperiment(key, name, document, created_at, writer.trials, writer.closed)
-            if within is not None:
-                within(stored, writer)
+            entered(Written(key, writer.written, stored), writer)
         return stored
 
     def experiments(
@@ -81,21 +85,19 @@ class SQLStorage(Storage):
     def by_id(self, experiment: int) -> StoredExperiment | None:
         return self._first(StoredExperiment, do.BY_ID, {"of_experiment": experiment})
 
-    def rename(self, name: str, new: str, within: Within | None = None) -> None:
+    def rename(self, name: str, new: str) -> None:
         checked_name(new)
         with self._named(name) as (connection, stored):
             try:
                 connection.execute(do.RENAME, {"of_name": name, "new": new})
             except IntegrityError:
                 raise taken(new, self.url) from None
-            if within is not None:
-                within(stored, SQLBooks(connection))
+            entered(Written(stored.id, stored=stored), SQLBooks(connection))
 
-    def delete(self, name: str, within: Within | None = None) -> None:
+    def delete(self, name: str) -> None:
         with self._named(name) as (connection, stored):
             connection.execute(do.DELETE, {"of_name": name})
-            if within is not None:
-                within(stored, SQLBooks(connection))
+            entered(Written(stored.id, stored=stored), SQLBooks(connection))
 
     @contextmanager
     def writing(self, experiment: int) -> Iterator[SQLWriter]:
@@ -107,6 +109,8 @@ class SQLStorage(Storage):
             writer = SQLWriter(connection, self.url, experiment, *counters_from(counters, self.url))
             yield writer
             writer.finish()
+            if writer.written:
+                entered(Written(experiment, writer.written), writer)
 
     # -- the log, read without keeping others out ------------------------------------------------------------------
 
@@ -292,6 +296,7 @@ class SQLWriter(SQLBooks, Writer):
         self._looked_at: StoredTrial | None = None
         self._stored = (trials, closed)
         self.trials, self.closed = trials, closed
+        self.written: list[StoredTrial] = []
 
     def closed_since(self, position: int) -> Sequence[ClosedTrial]:
         if position >= self.closed:
@@ -313,13 +318,17 @@ class SQLWriter(SQLBooks, Writer):
 
     def add(self, trials: Sequence[StoredTrial]) -> int:
         first = self.trials
-        entering = map(self._entering, trials)
-        while batch := list(islice(entering, _BATCH)):
+        self.written += [trial._replace(number=number) for number, trial in enumerate(trials, first)]
+        rows = map(self._entering, trials)
+        while batch := list(islice(rows, _BATCH)):
             self._connection.execute(do.ADD, batch)
         return first
 
     def reissue(self, number: int, lease_expires: float | None) -> None:
         self._update(do.REISSUE, number, {"lease_expires": lease_expires})
+        trial = self.trial(number)
+        if trial is not None:
+            self.written.append(trial)
 
     def close(self, trial: StoredTrial) -> int:
         if trial.state == PENDING:
@@ -335,6 +344,7 @@ class SQLWriter(SQLBooks, Writer):
         total = _checksum(trial._replace(do=before.do), number, position)
         self._update(do.CLOSE, number, {**changed, "position": position, "checksum": total})
         self.closed += 1
+        self.written.append(trial)
         return position
 
     def finish(self) -> None:

@@ -8,7 +8,7 @@ import threading
 from dobandit.errors import ConflictError, ExperimentError
 from dobandit.rows.stored_trial import FAILED, TOLD
 from dobandit.storage.access import AuditLine, Books, KeptAnswer, StoredToken
-from dobandit.storage.contract import Storage, StoredExperiment
+from dobandit.storage.contract import Storage, Written, entering
 from dobandit.testing.stored import ASK, SEEN, UndoneError, add, close, refused, spring_in, there
 
 _TOKEN = StoredToken(0, "Ünïcode '; 🎲", "work", None, "ab" * 32, 1700000000.25)
@@ -155,34 +155,43 @@ class TransactionSuite:
         with storage.booking() as books:
             books.forget_answers(1e9)
 
-    def test_an_experiment_begins_with_trials_and_a_line(self, storage: Storage) -> None:
-        def enter(stored: StoredExperiment, books: Books) -> None:
-            books.note(_LINE._replace(experiment=stored.id, what="create", detail=str(stored.trials)))
+    def test_every_change_may_enter_a_line(self, storage: Storage) -> None:
+        def enter(written: Written, books: Books) -> None:
+            detail = "" if written.stored is None else str(written.stored.trials)
+            books.note(_LINE._replace(experiment=written.experiment, what=str(len(written.trials)), detail=detail))
 
-        created = storage.create("spring", "{}", 1.5, [SEEN, SEEN], enter)
-        assert (created.trials, created.closed) == (2, 2)
-        assert storage.find("spring") == created
-        assert [trial.number for trial in storage.rows(created.id)] == [0, 1]
-        storage.rename("spring", "summer", enter)
-        storage.delete("summer", enter)
+        with entering(enter):
+            created = storage.create("spring", "{}", 1.5, [SEEN, SEEN])
+            with storage.writing(created.id) as writer:
+                writer.add([ASK])
+                writer.reissue(2, None)
+                writer.close(SEEN._replace(number=2))
+            with storage.writing(created.id):
+                pass  # nothing is written, so nothing is entered
+            storage.rename("spring", "summer")
+            assert (created.trials, created.closed) == (2, 2)
+            assert [trial.number for trial in storage.rows(created.id)] == [0, 1, 2]
+            storage.delete("summer")
         lines = storage.audit(experiment=created.id)
-        assert [(line.what, line.detail) for line in lines] == [("create", "2")] * 3
+        assert [(line.what, line.detail) for line in lines] == [("2", "2"), ("3", ""), ("0", "3"), ("0", "3")]
         assert [line.number for line in lines] == sorted({line.number for line in lines})
 
-        def fail(stored: StoredExperiment, books: Books) -> None:
-            enter(stored, books)
+        def fail(written: Written, books: Books) -> None:
+            enter(written, books)
             raise UndoneError
 
-        with refused(UndoneError):
-            storage.create("spring", "{}", 1.5, [SEEN], fail)
+        with entering(fail), refused(UndoneError):
+            storage.create("spring", "{}", 1.5, [SEEN])
         assert storage.find("spring") is None
         kept = storage.create("spring", "{}", 1.5)
-        with refused(UndoneError):
-            storage.rename("spring", "winter", fail)
-        with refused(UndoneError):
-            storage.delete("spring", fail)
-        with refused(ExperimentError):
-            storage.delete("nothing", enter)
+        with entering(fail), refused(UndoneError):
+            storage.rename("spring", "winter")
+        with entering(fail), refused(UndoneError):
+            storage.delete("spring")
+        with entering(fail), refused(UndoneError), storage.writing(kept.id) as writer:
+            writer.add([SEEN])
+        with entering(enter), refused(ExperimentError):
+            storage.delete("nothing")
         assert storage.find("spring") == kept
         assert list(storage.audit(experiment=kept.id)) == []
 

@@ -12,6 +12,7 @@ from fastapi.responses import RedirectResponse
 from starlette.responses import Response
 
 from dobandit.service.api import answer_routes, experiment_routes, graph_routes, round_routes
+from dobandit.service.api.schemas import PROBLEM
 from dobandit.service.http_requests import answer
 from dobandit.service.pages.rendering import page
 
@@ -27,9 +28,9 @@ def install(app: FastAPI) -> None:
         experiment_routes.router,
         graph_routes.router,
         experiment_routes.audit_router,
-        router,
     ):
-        app.include_router(part, prefix=PREFIX)
+        app.include_router(part, prefix=PREFIX, responses=PROBLEM, generate_unique_id_function=lambda route: route.name)
+    app.include_router(router, prefix=PREFIX)
 
 
 @cache
@@ -41,11 +42,8 @@ def openapi(app: FastAPI) -> dict[str, Any]:
         description="Experiments that learn which variables to set so that the target becomes most likely.",
         routes=app.routes,
     )
-    document["components"] = {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}}
+    document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     document["security"] = [{"token": []}]
-    for operations in document["paths"].values():
-        for operation in operations.values():
-            operation["responses"].pop("422", None)  # the framework's own shape, which is not ours: see `default`
     return document
 
 
@@ -63,5 +61,6 @@ def openapi_document(request: Request) -> Response:
 @router.get("/docs")
 def docs(request: Request) -> Response:
     """The document as a page, of our own making: nothing is loaded from elsewhere."""
-    paths = openapi(request.app)["paths"]
-    return page(request, "api_docs.html", paths=paths, as_json=partial(json.dumps, indent=2))
+    document = openapi(request.app)
+    shapes = document["components"]["schemas"]
+    return page(request, "api_docs.html", paths=document["paths"], shapes=shapes, as_json=partial(json.dumps, indent=2))

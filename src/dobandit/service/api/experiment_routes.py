@@ -5,45 +5,43 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import Annotated, Any
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
+from pydantic import Field
 from starlette.responses import Response
 
 from dobandit.checks import shown
 from dobandit.documents.live import audit_document, listed_document, shown_document, status_document
-from dobandit.errors import ExperimentError, ParseError, PolicyError
+from dobandit.errors import ExperimentError, MissingError, ParseError, PolicyError
 from dobandit.experiment.catalogue import create_experiment
-from dobandit.oracle.rules import RULE_WORDS
 from dobandit.policy.base import Policy
 from dobandit.rows.export import guarded
 from dobandit.service.api import schemas
-from dobandit.service.api.graph_routes import ROLES, graph_given, names
-from dobandit.service.audited import dumped
+from dobandit.service.api.graph_routes import GraphWords, graph_given, hidden_given
+from dobandit.service.api.schemas import Hidden, Randomised, Variables, gives, takes
 from dobandit.service.auth_middleware import require
+from dobandit.service.changes import perform
 from dobandit.service.http_requests import (
-    Body,
-    Integer,
+    CSV,
+    RequestBody,
     answer,
     answering,
-    perform,
+    download,
     registry_of,
-    said,
     tagged,
     visitor_of,
 )
 from dobandit.storage.access import MANAGE, AuditLine
-from dobandit.storage.contract import StoredExperiment
+from dobandit.storage.contract import StoredExperiment, Written
 
 router, audit_router = APIRouter(tags=["experiments"]), APIRouter(tags=["audit"])
-_WORDS = (
-    *("budget", "horizon", "seed", "lease", "links", "continuous", "effects", "hide", "control", "stop_within"),
-    "randomised",
-)
 _MOST_LISTED = 1000
 
 
-@router.get("/experiments", openapi_extra=schemas.LISTED)
+@router.get("/experiments", response_model=schemas.LISTED)
 def list_experiments(
     request: Request,
     name: str | None = None,
@@ -60,41 +58,70 @@ def list_experiments(
     return answer({"experiments": [{"id": one.id, **listed_document(one)} for one in found]})
 
 
-@router.post("/experiments", status_code=201, openapi_extra=schemas.CREATE)
-def create(request: Request, body: Body) -> Response:
+class Create(GraphWords):
+    """The words of `create_experiment`, but for those that say where and when."""
+
+    name: str = Field(min_length=1, max_length=200)
+    budget: int | None = Field(None, ge=0)
+    levers: dict[str, list[float]] = Field(default_factory=dict)
+    costs: dict[str, float] | None = None
+    total_cost: float | None = Field(None, ge=0)
+    require: Variables = ()
+    forbid: Variables = ()
+    always_set: Variables = ()
+    available: Variables | None = None
+    exclusive: Sequence[Variables] = ()
+    smaller: bool | None = None
+    policy: str | dict[str, Any] | None = Field(None, description='A name with settings, or {"name": ...}')
+    horizon: int | None = Field(None, ge=1)
+    seed: int | None = Field(None, ge=0)
+    lease: float | None = Field(None, gt=0, description="Seconds")
+    links: str | dict[str, Any] | None = Field(None, description="A link for all variables, or by name")
+    continuous: bool = False
+    effects: Literal["nonnegative", "any"] | None = None
+    hide: Hidden = ()
+    control: float = Field(0.0, ge=0, lt=1)
+    stop_within: float | None = Field(None, gt=0, lt=1)
+    history: list[Any] | dict[Literal["csv"], str] | None = Field(None, description='Rows, or {"csv": text}')
+    randomised: Randomised = False
+    if_exists: Literal["error", "open"] = "error"
+
+
+_EXAMPLE = {"name": "spring", "graph": "email -> visit\ncoupon -> visit\nvisit -> buy", "target": "buy", "budget": 1}
+
+
+@router.post(
+    "/experiments", status_code=201, response_model=schemas.CREATED, openapi_extra=takes(Create, _EXAMPLE, key=True)
+)
+def create(request: Request) -> Response:
     """A new experiment."""
-    visitor = visitor_of(request)
-    require(visitor, MANAGE)
-    given = said(request, body, "name", "graph", "policy", "history", "if_exists", *ROLES, *_WORDS, *RULE_WORDS)
+    require(visitor_of(request), MANAGE)
+    given, registry = Create.of(request).words(), registry_of(request)
     for needed in ("name", "graph"):
         if needed not in given:
             raise ParseError(f"an experiment has a {needed}, but the request has none. Add {needed!r}.")
-    if not isinstance(given["name"], str):
-        raise ExperimentError(f"an experiment's name is a text, but got {shown(given['name'])}.")
-    registry = registry_of(request)
-    graph = graph_given(given, registry.settings)
-    words = {key: given[key] for key in (*_WORDS, *RULE_WORDS) if key in given}
-    if words.get("hide", "auto") != "auto":
-        words["hide"] = names(words["hide"], "hide")
+    name = given["name"]
+    if not isinstance(name, str):
+        raise ExperimentError(f"an experiment's name is a text, but got {shown(name)}.")
+    words = {word: value for word, value in given.items() if word not in GraphWords.model_fields}
+    words["graph"] = graph_given(given, registry.settings)
+    words["hide"] = hidden_given(given)
+    words["policy"] = _policy(given.get("policy"))
+    words["history"] = _history(given.get("history"))
 
     def act() -> dict[str, Any]:
-        experiment = create_experiment(
-            given["name"],
-            graph,
-            policy=_policy(given.get("policy")),
-            storage=registry.storage,
-            history=_history(given.get("history")),
-            if_exists=given.get("if_exists", "error"),
-            clock=registry.settings.clock,
-            **words,
-        )
-        stored = registry.storage.find(experiment.name)
-        return _created(stored, False) if stored is not None else {}
+        create_experiment(storage=registry.storage, clock=registry.settings.clock, **words)
+        return _created(registry.storage.find(name), False)  # it was there already
 
-    return perform(request, "create", act, body=body, kept=lambda stored: _created(stored, True), status=201)
+    def created(written: Written) -> dict[str, Any] | None:
+        return None if written.stored is None else _created(written.stored, True)
+
+    return perform(request, "create", act, name=name, status=201, repeatable=created)
 
 
-def _created(stored: StoredExperiment, created: bool) -> dict[str, Any]:
+def _created(stored: StoredExperiment | None, created: bool) -> dict[str, Any]:
+    if stored is None:
+        raise MissingError("the experiment was deleted meanwhile. Create it again.")
     definition = json.loads(stored.document)
     return {"id": stored.id, "experiment": stored.name, "created": created, "definition": definition}
 
@@ -119,47 +146,54 @@ def _history(given: object) -> Any:
     raise ParseError(f'a history is a list of rows, or {{"csv": "email,buy\\n1,0\\n"}}, but got {shown(given)}.')
 
 
-@router.get("/experiments/{experiment}", openapi_extra=schemas.SHOWN)
+@router.get("/experiments/{experiment}", response_model=schemas.SHOWN)
 @answering
 def show(request: Request, experiment: int) -> Response:
     """What an experiment is, and how far."""
     found = registry_of(request).experiment(experiment)
     document = shown_document(found, found.status())
     del document["storage"]  # nobody's business
-    return tagged(request, dumped({"id": experiment, **document}))
+    return tagged(request, {"id": experiment, **document})
 
 
-@router.get("/experiments/{experiment}/status", openapi_extra=schemas.STATUS)
+@router.get("/experiments/{experiment}/status", response_model=schemas.STATUS)
 @answering
 def status(request: Request, experiment: int) -> Response:
     """How far an experiment is."""
     document = status_document(registry_of(request).experiment(experiment).status())
     del document["storage"]
-    return tagged(request, dumped({"id": experiment, **document}))
+    return tagged(request, {"id": experiment, **document})
 
 
-@router.patch("/experiments/{experiment}", openapi_extra=schemas.RENAME)
-def rename(request: Request, experiment: int, body: Body) -> Response:
+class Rename(RequestBody):
+    name: str
+
+
+@router.patch(
+    "/experiments/{experiment}", response_model=schemas.RENAMED, openapi_extra=takes(Rename, {"name": "spring 2026"})
+)
+def rename(request: Request, experiment: int) -> Response:
     """Give it another name; all else of an experiment never changes."""
     require(visitor_of(request), MANAGE)
-    given, registry = said(request, body, "name"), registry_of(request)
-    old = registry.stored(experiment).name
-    new: Any = given.get("name")
+    new: Any = Rename.of(request).words().get("name")  # the storage refuses what is no name
+    storage, old = registry_of(request).storage, registry_of(request).stored(experiment).name
     document = {"id": experiment, "experiment": new, "was": old}
-    return perform(request, "rename", lambda: registry.storage.rename(old, new), document, name=old)
+    return perform(request, "rename", partial(storage.rename, old, new), document, name=old, detail=f"now {new}")
 
 
-@router.delete("/experiments/{experiment}", openapi_extra=schemas.DELETE)
+@router.delete("/experiments/{experiment}", response_model=schemas.DELETED)
 def delete(request: Request, experiment: int) -> Response:
     """Delete it with its whole log, for good."""
     require(visitor_of(request), MANAGE)
-    registry = registry_of(request)
-    name = registry.stored(experiment).name
+    storage, name = registry_of(request).storage, registry_of(request).stored(experiment).name
     document = {"id": experiment, "experiment": name, "deleted": True}
-    return perform(request, "delete", lambda: registry.storage.delete(name), document, name=name)
+    return perform(request, "delete", partial(storage.delete, name), document, name=name, detail="")
 
 
-@audit_router.get("/audit", openapi_extra=schemas.AUDIT)
+Integer = Annotated[int, Query(ge=-(2**63), le=2**63 - 1)]  # as databases keep them
+
+
+@audit_router.get("/audit", response_model=schemas.AUDIT)
 def audit(
     request: Request,
     after: Integer = 0,
@@ -173,7 +207,7 @@ def audit(
     return answer({"audit": page, "next": page[-1]["number"] if len(lines) > limit else None})
 
 
-@audit_router.get("/audit.csv", openapi_extra=schemas.TABLE)
+@audit_router.get("/audit.csv", response_class=Response, responses=gives(CSV))
 def audit_csv(request: Request, experiment: Integer | None = None) -> Response:
     """The whole audit as CSV."""
     require(visitor_of(request), MANAGE)
@@ -185,5 +219,4 @@ def audit_csv(request: Request, experiment: Integer | None = None) -> Response:
             cells = audit_document(line).values()
             writer.writerow(guarded(cell) if isinstance(cell, str) else cell for cell in cells)
         after = lines[-1].number
-    headers = {"Content-Disposition": 'attachment; filename="audit.csv"'}
-    return Response(out.getvalue().encode("utf-8", "backslashreplace"), 200, headers, "text/csv; charset=utf-8")
+    return download(out.getvalue(), f"{CSV}; charset=utf-8", "audit.csv")

@@ -4,39 +4,68 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request
+from pydantic import Field
 from starlette.responses import Response
 
 from dobandit.checks import shown
 from dobandit.documents.graphs import check_document
 from dobandit.errors import GraphError, ParseError
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.graph.formats import parse_graph, sniff
+from dobandit.graph.formats import FORMATS, parse_graph, sniff
+from dobandit.graph.hiding import AUTO
 from dobandit.model.causal_model import CausalModel
 from dobandit.model.model_files import is_model_document, model_from_document
+from dobandit.policy.hidden_causes import Hide
 from dobandit.service.api import schemas
+from dobandit.service.api.schemas import Hidden, Variables, takes
 from dobandit.service.error_responses import Refusal
-from dobandit.service.http_requests import Body, answer, registry_of, said
+from dobandit.service.http_requests import RequestBody, answer, registry_of
 from dobandit.service.service_settings import Settings
 from dobandit.strict_json import load_json
 
 router = APIRouter(tags=["graphs"])
-ROLES = ("format", "target", "latent", "controllable", "bias", "context", "binarise", "binarise_rest", "structure_only")
 
 
-@router.post("/graphs/check", openapi_extra=schemas.CHECK)
-def check(request: Request, body: Body) -> Response:
+class GraphWords(RequestBody):
+    """A graph or model, and what is said of its variables."""
+
+    graph: str | dict[str, Any] = Field(description="A text in any format, or a graph or model file's object")
+    format: str | None = Field(None, json_schema_extra={"enum": [*FORMATS, None]})
+    target: str | None = None
+    latent: Variables | None = None
+    controllable: Variables | None = None
+    bias: Variables | None = None
+    context: Variables | None = None
+    binarise: dict[str, list[str]] | None = None
+    binarise_rest: Literal["first", "last"] | None = None
+    structure_only: bool = False
+
+
+_ROLES = tuple(word for word in GraphWords.model_fields if word not in ("graph", "format"))
+
+
+class Check(GraphWords):
+    budget: int | None = Field(None, ge=0)
+    hide: Hidden = ()
+    always_set: Variables = ()
+
+
+@router.post(
+    "/graphs/check",
+    response_model=schemas.CHECKED,
+    openapi_extra=takes(Check, {"graph": "email -> visit\nvisit -> buy", "target": "buy", "budget": 1}),
+)
+def check(request: Request) -> Response:
     """What is right and wrong with a graph or model, before anything is made of it."""
-    given = said(request, body, "graph", *ROLES, "budget", "hide", "always_set")
+    given = Check.of(request).words()
     what = graph_given(given, registry_of(request).settings)
-    budget, hide, always = given.get("budget"), given.get("hide", ()), given.get("always_set", ())
+    budget = given.get("budget")
     if budget is not None and (type(budget) is not int or budget < 0):
         raise GraphError(f"the budget is a whole number from 0, but got {shown(budget)}.")
-    if hide != "auto":
-        hide = names(hide, "hide")
-    return answer(check_document(what, budget, hide, names(always, "always_set")))
+    return answer(check_document(what, budget, hidden_given(given), names(given.get("always_set", ()), "always_set")))
 
 
 def graph_given(given: Mapping[str, Any], settings: Settings) -> CausalGraph | CausalModel:
@@ -63,7 +92,7 @@ def graph_given(given: Mapping[str, Any], settings: Settings) -> CausalGraph | C
 
 
 def _roles(given: Mapping[str, Any]) -> dict[str, Any]:
-    roles = {key: given[key] for key in ROLES[1:] if given.get(key) is not None}
+    roles = {key: given[key] for key in _ROLES if given.get(key) is not None}
     for key in ("latent", "controllable", "bias", "context"):
         if key in roles:
             roles[key] = names(roles[key], key)
@@ -75,6 +104,12 @@ def _roles(given: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(roles.get("structure_only", True), bool):
         raise GraphError(f"structure_only is true or false, but got {shown(roles['structure_only'])}.")
     return roles
+
+
+def hidden_given(given: Mapping[str, Any]) -> Hide:
+    """Which variables count as hidden."""
+    hide = given.get("hide", ())
+    return AUTO if hide == AUTO else names(hide, "hide")
 
 
 def names(value: object, what: str) -> list[str]:

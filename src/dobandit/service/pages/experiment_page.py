@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from dobandit.experiment.experiment import Experiment
 from dobandit.policy.answers import Recommendation
 from dobandit.report.style import DRAWN, TOKENS
-from dobandit.service.http_requests import answering
+from dobandit.service.http_requests import answering, registry_of, stored_and_pages
 from dobandit.service.page_cache import Answers, Known, PageCache, Segment
 from dobandit.service.pages import page_pictures, page_wording
 from dobandit.service.pages.rendering import HERE, drawn, environment, page
@@ -41,8 +41,7 @@ def experiment_page(
     request: Request, number: int, round_: Annotated[int | None, Query(alias="round", ge=0)] = None
 ) -> Response:
     """Everything about one experiment."""
-    stored = request.app.state.registry.stored(number)
-    cache = request.app.state.registry.pages(number, stored)
+    stored, cache = stored_and_pages(request, number)
     if not cache.ready(stored):
         return page(request, "experiment.html", **view_so_far(cache, stored))
     shown = view(cache, stored, context_of(request, cache), round_, seconds=cache.settings.page_seconds)
@@ -54,8 +53,7 @@ def experiment_page(
 @answering
 def graph_part(request: Request, number: int, round_: Annotated[int, Query(alias="round", ge=0)] = 0) -> Response:
     """The graph as it was known at a round, for the slider."""
-    stored = request.app.state.registry.stored(number)
-    cache = request.app.state.registry.pages(number, stored)
+    stored, cache = stored_and_pages(request, number)
     if not cache.ready(stored):
         return page(request, "_reading.html", stored=stored, read=cache.read)
     return page(request, "_replay.html", stored=stored, replay=replay(cache, round_, context_of(request, cache)))
@@ -64,7 +62,7 @@ def graph_part(request: Request, number: int, round_: Annotated[int, Query(alias
 @router.get("/experiments/{number}/closed")
 def closed_count(request: Request, number: int) -> Response:
     """How many trials there are, for a page that follows them."""
-    stored = request.app.state.registry.stored(number)
+    stored = registry_of(request).stored(number)
     return JSONResponse({"closed": stored.closed, "trials": stored.trials})
 
 
@@ -201,7 +199,7 @@ def _sentence(known: Known, target: str, context: Mapping[str, float]) -> str:
 @answering
 def snapshot(request: Request, number: int) -> Response:
     """A file to keep."""
-    stored, cache = request.app.state.registry.stored(number), request.app.state.registry.pages(number)
+    stored, cache = stored_and_pages(request, number)
     cache.follow()  # what is saved as a file is whole
     text = _html(cache, stored, context_of(request, cache), request.app.state.settings.clock())
     name = f"{file_name(stored.name)}.html"

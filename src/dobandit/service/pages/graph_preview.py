@@ -65,7 +65,7 @@ class Chosen:
     faults: dict[str, str] = field(default_factory=dict)
 
     def playing(self, *parts: str) -> list[str]:
-        return [name for name, part in self.parts.items() if part in parts]
+        return [name for name, part in self.parts.items() if part in parts and name != self.target]
 
 
 @dataclass
@@ -235,27 +235,25 @@ def chosen_parts(base: CausalGraph, form: FormData, named: bool) -> Chosen:
 
 
 def _own_parts(base: CausalGraph, named: bool) -> dict[str, str]:
-    latent, context, settable = set(base.latent), set(base.context), set(base.controllable)
-
-    def own(name: str) -> str:
-        if name == base.target:
-            return TARGET if named else SETTABLE
-        return HIDDEN if name in latent else CONTEXT if name in context else SETTABLE if name in settable else SEEN
-
-    return {name: own(name) for name in base.nodes}
+    """The parts that the text gives."""
+    parts = dict.fromkeys(base.nodes, SEEN)
+    for names, part in ((base.controllable, SETTABLE), (base.context, CONTEXT), (base.latent, HIDDEN)):
+        parts |= dict.fromkeys(names, part)
+    return {**parts, base.target: TARGET if named else SETTABLE}
 
 
 def with_parts(base: CausalGraph, chosen: Chosen) -> CausalGraph:
     """The graph in which every variable plays its part."""
     if chosen.faults:
         raise GraphError(next(iter(chosen.faults.values())))
-    hidden, context, settable = (
-        [name for name in chosen.playing(*parts) if name != chosen.target]
-        for parts in ((HIDDEN,), (CONTEXT,), tuple(CAN_BE_SET))
-    )
-    bias = None if usual_bias(base) else [name for name in base.bias if name in base]
     return CausalGraph(
-        base.edges, chosen.target, latent=hidden, controllable=settable, bias=bias, nodes=base.nodes, context=context
+        base.edges,
+        chosen.target,
+        latent=chosen.playing(HIDDEN),
+        controllable=chosen.playing(*CAN_BE_SET),
+        bias=None if usual_bias(base) else [name for name in base.bias if name in base],
+        nodes=base.nodes,
+        context=chosen.playing(CONTEXT),
     )
 
 

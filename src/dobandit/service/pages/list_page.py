@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -78,39 +77,26 @@ def experiments_page(request: Request, after: str | None = None, before: str | N
 
 
 def _line(registry: ExperimentRegistry, stored: StoredExperiment, until: float) -> Line:
-    in_time = time.monotonic() < until
-    target = _target_in(stored.document)
-    if target and not (in_time and stored.closed):
-        return Line(stored, target, told=None if stored.closed else 0)
     try:
-        cache = registry.pages(stored.id)
+        cache = registry.pages(stored.id, stored)
         target = cache.experiment.graph.target
-        if not in_time or not cache.ready(stored):
+        if not stored.closed:
+            return Line(stored, target, told=0)
+        if time.monotonic() >= until or not cache.ready(stored):
             return Line(stored, target)
         answers = cache.answers(cache.usual)
         segments = cache.segments(_SEGMENTS, until - time.monotonic())
-        line = Line(stored, target, answers=answers, spark=_spark(cache), told=cache.stretches.told)
-        return line._replace(segments=segments, contexts=cache.contexts)
+        return Line(stored, target, answers, _spark(cache), cache.stretches.told, "", segments, cache.contexts)
     except DobanditError as error:
         return Line(stored, trouble=told_to_visitors(error, registry.storage))
-
-
-def _target_in(document: str) -> str:
-    """As the definition says it, which is not read as a whole here; empty where it cannot be found."""
-    try:
-        target = json.loads(document)["graph"]["target"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return ""
-    return target if isinstance(target, str) else ""
 
 
 def _spark(cache: PageCache) -> Markup:
     values = [part.total / part.rounds for _, part in cache.stretches.parts(_SMOOTH) if part.rounds]
     target = cache.experiment.graph.target
-    parts = f"the mean of {target} in {len(values)} parts of the log, one after the other"
-    said = (
-        f"{parts}: {', '.join(fixed(value, decimals(*values, usual=2)) for value in values)}"
-        if values
-        else f"{target} was not seen yet"
+    if not values:
+        return drawn(sparkline(values, f"{target} was not seen yet"))
+    means = ", ".join(fixed(value, decimals(*values, usual=2)) for value in values)
+    return drawn(
+        sparkline(values, f"the mean of {target} in {len(values)} parts of the log, one after the other: {means}")
     )
-    return drawn(sparkline(values, said))

@@ -22,8 +22,9 @@ from dobandit.model.links import BUILDERS
 from dobandit.oracle.rules import RULE_WORDS, Rules, require_budget
 from dobandit.policy.problem import checked_horizon
 from dobandit.service.auth_middleware import require
-from dobandit.service.error_responses import told_to_visitors
-from dobandit.service.http_requests import Form, in_the_name_of, text
+from dobandit.service.changes import in_the_name_of
+from dobandit.service.error_responses import message_for
+from dobandit.service.http_requests import Form, registry_of, text
 from dobandit.service.pages.graph_preview import (
     ALWAYS,
     CAN_BE_SET,
@@ -94,9 +95,9 @@ def new(request: Request, form: Form) -> Response:
         if not faults:
             return RedirectResponse(f"/experiments/{_created(request, words)}", 303)
     except TakenError as error:
-        faults["name"] = told_to_visitors(error, request.app.state.registry.storage)
+        faults["name"] = message_for(request, error)
     except DobanditError as error:
-        trouble = told_to_visitors(error, request.app.state.registry.storage)
+        trouble = message_for(request, error)
         return _page(request, form, sketch, "" if trouble == sketch.trouble else trouble, faults, 422)
     return _page(request, form, sketch, "", faults, 422)
 
@@ -159,7 +160,7 @@ def _words(form: FormData, sketch: Sketch, faults: dict[str, str]) -> dict[str, 
 
 
 def _created(request: Request, words: dict[str, Any]) -> int:
-    registry = request.app.state.registry
+    registry = registry_of(request)
     with in_the_name_of(request, "create", words["name"]), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         create_experiment(storage=registry.storage, clock=registry.settings.clock, **words)

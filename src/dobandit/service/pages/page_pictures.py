@@ -205,14 +205,12 @@ def tried_picture(cache: PageCache, told: Recommendation | None, links: bool) ->
     rows = []
     for text in texts:
         do = columns.decode(text)
-        shares = [stretch.tried[text] / stretch.trials if stretch.trials else 0.0 for stretch in stretches.every]
+        shares = [stretch.tried[text] / max(stretch.trials, 1) for stretch in stretches.every]
         rows.append(Row(page_wording.sets(do), shares, told is not None and do == told.do))
     if different > len(texts):
-        rest = [
-            1.0 - sum(stretch.tried[text] for text in texts) / stretch.trials if stretch.trials else 0.0
-            for stretch in stretches.every
-        ]
-        rows.append(Row(f"{different - len(texts):,} other sets", [max(share, 0.0) for share in rest]))
+        others = [stretch.trials - sum(stretch.tried[text] for text in texts) for stretch in stretches.every]
+        shares = [trials / max(stretch.trials, 1) for trials, stretch in zip(others, stretches.every, strict=True)]
+        rows.append(Row(f"{different - len(texts):,} other sets", shares))
     hrefs = {}
     if stretches.width == 1 and links:
         hrefs = {i: f"/experiments/{cache.number}/trials?position={i}" for i in range(len(stretches.every))}

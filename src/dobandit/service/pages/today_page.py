@@ -15,8 +15,9 @@ from dobandit.experiment.experiment import Experiment
 from dobandit.rows.export import seen_column
 from dobandit.rows.stored_trial import FAILED, PENDING, TOLD, StoredTrial
 from dobandit.service.auth_middleware import require
-from dobandit.service.error_responses import told_to_visitors
-from dobandit.service.http_requests import Form, in_the_name_of, text
+from dobandit.service.changes import in_the_name_of
+from dobandit.service.error_responses import message_for
+from dobandit.service.http_requests import Form, registry_of, text
 from dobandit.service.pages.rendering import page
 from dobandit.storage.access import WORK
 
@@ -45,26 +46,26 @@ def today_page(
 ) -> Response:
     """The round to carry out, or a button to ask for one. closed: the trial that was just told, failed or abandoned."""
     require(request.state.visitor, WORK)
-    done = "" if closed is None else _closed_words(request.app.state.registry.at_work(number), closed, again)
+    done = "" if closed is None else _closed_words(registry_of(request).experiment(number), closed, again)
     return _form_page(request, number, trial, FormData(), done=done)
 
 
 @router.post("/experiments/{number}/today/ask")
 def ask(request: Request, number: int, form: Form) -> Response:
-    experiment = request.app.state.registry.at_work(number)
+    experiment = registry_of(request).experiment(number)
     context = {name: text(form, f"c{i}", "0") == "1" for i, name in enumerate(experiment.graph.context)}
     try:
         with in_the_name_of(request, "ask", experiment.name):
             trial = experiment.ask(context={name: int(value) for name, value in context.items()} or None)
     except DobanditError as error:
-        return _form_page(request, number, None, form, told_to_visitors(error, request.app.state.registry.storage), 422)
+        return _form_page(request, number, None, form, message_for(request, error), 422)
     return _to(number, trial=trial.number)
 
 
 @router.post("/experiments/{number}/today/{trial}")
 def tell(request: Request, number: int, trial: int, form: Form) -> Response:
     """First a look at what will be told; then, confirmed, it is told."""
-    experiment = request.app.state.registry.at_work(number)
+    experiment = registry_of(request).experiment(number)
     try:
         row = experiment.log.stored_trial(trial)
         seen = _observation(experiment, row, form)
@@ -74,15 +75,13 @@ def tell(request: Request, number: int, trial: int, form: Form) -> Response:
         with in_the_name_of(request, "tell", experiment.name):
             told = experiment.tell(trial, seen, int(issued) if issued.isdigit() and issued != "0" else 1)
     except DobanditError as error:
-        return _form_page(
-            request, number, trial, form, told_to_visitors(error, request.app.state.registry.storage), 422
-        )
+        return _form_page(request, number, trial, form, message_for(request, error), 422)
     return _to(number, closed=trial, **({"again": 1} if told.repeated else {}))
 
 
 @router.post("/experiments/{number}/today/{trial}/{what}")
 def close(request: Request, number: int, trial: int, what: Literal["fail", "abandon"], form: Form) -> Response:
-    experiment = request.app.state.registry.at_work(number)
+    experiment = registry_of(request).experiment(number)
     with in_the_name_of(request, what, experiment.name):
         if what == "fail":
             experiment.tell_failed(trial, text(form, "reason"))
@@ -170,8 +169,8 @@ def _form_page(
     status: int = 200,
     done: str = "",
 ) -> Response:
-    registry = request.app.state.registry
-    stored, experiment = registry.stored(number), registry.at_work(number)
+    registry = registry_of(request)
+    stored, experiment = registry.stored(number), registry.experiment(number)
     pending = list(experiment.storage.rows(number, state=PENDING, limit=_SHOWN))
     row = None
     if trial is not None:
@@ -206,7 +205,7 @@ def _check_page(request: Request, number: int, experiment: Experiment, row: Stor
     return page(
         request,
         "confirm.html",
-        stored=request.app.state.registry.stored(number),
+        stored=registry_of(request).stored(number),
         row=row,
         do=experiment.columns.decode(row.do),
         questions=asked,

@@ -17,7 +17,7 @@ from dobandit.experiment.explanation import Explanation
 from dobandit.report.svg.bar_charts import Step, waterfall
 from dobandit.rows.stored_trial import ASKED
 from dobandit.service.error_responses import told_to_visitors
-from dobandit.service.http_requests import answering
+from dobandit.service.http_requests import answering, stored_and_pages
 from dobandit.service.page_cache import PageCache
 from dobandit.service.pages import page_pictures
 from dobandit.service.pages.rendering import drawn, page
@@ -38,7 +38,7 @@ def trials_page(
     position: Annotated[int | None, Query(ge=0)] = None,
 ) -> Response:
     """The log, a page at a time; the newest page where none is asked for."""
-    stored, cache = request.app.state.registry.stored(number), request.app.state.registry.pages(number)
+    stored, cache = stored_and_pages(request, number)
     if position is not None and (closed := cache.experiment.storage.closed_since(number, position, most=1)):
         return RedirectResponse(f"/experiments/{number}/trials/{closed[0].number}", 303)
     newest = max(stored.trials - _PAGE, 0) - 1
@@ -59,7 +59,7 @@ def trials_page(
 @answering
 def trial_page(request: Request, number: int, trial: int) -> Response:
     """One trial, and why it was chosen."""
-    stored, cache = request.app.state.registry.stored(number), request.app.state.registry.pages(number)
+    stored, cache = stored_and_pages(request, number)
     return page(request, "trial.html", stored=stored, **trial_view(cache, trial, cache.ready(stored)))
 
 
