@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from dobandit.errors import closest
 from dobandit.texts import columns as width_of
 from dobandit.texts import printable, printable_lines, stacked
 
@@ -45,6 +46,14 @@ class LazyGroup(click.Group):
         if not rest.startswith(self.says[cmd_name]):
             command.help = f"{self.says[cmd_name]}\n\n{rest}"
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:  # click knows only commands that are imported
+            raise click.UsageError(error.message + closest(args[0], self.says), ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
