@@ -88,6 +88,24 @@ def number(text: str) -> float:
     return value
 
 
+_YES_OR_NO = {"0": 0, "1": 1, "false": 0, "true": 1, "f": 0, "t": 1, "no": 0, "yes": 1, "n": 0, "y": 1}
+_NOT_SEEN = ("", "na", "n/a", "null", "none")  # as other programs write an empty cell
+
+
+def value_in(text: str) -> float | None:
+    """A variable's value, as a table, a command or a form has it: a number, yes or no, true or false; None where it was
+    not seen. ValueError for anything else.
+
+    >>> value_in("yes"), value_in("0.25"), value_in("NA")
+    (1, 0.25, None)
+    """
+    word = text.strip().lower()
+    if word in _NOT_SEEN:
+        return None
+    value = _YES_OR_NO[word] if word in _YES_OR_NO else float(word.replace("_", "?"))  # which Python allows in numbers
+    return None if absent(value) else value
+
+
 def names_in(text: str) -> list[str]:
     """Names with commas between them; one that holds a comma itself stands in quotes, as in a table.
 

@@ -172,6 +172,38 @@ def _cut(text: str, most: int) -> str:
     return shortened(head, most - len(tail)) + tail if fits else shortened(text, most)
 
 
+def aligned(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = (), width: int | None = None
+) -> list[str]:
+    """A table as lines; columns whose position is in `right` are aligned to the right. Where a screen of `width`
+    characters is too narrow, the other columns are wrapped, or cells stand under each other if that is not enough."""
+    cells = [[printable(cell) for cell in row] for row in (headings, *rows)]
+    widths = [max(map(columns, column)) for column in zip(*cells, strict=True)]
+    if width is not None:
+        words = [max(map(columns, " ".join(column).split()), default=0) for column in zip(*cells, strict=True)]
+        least = [widths[i] if i in right else min(word, 20) for i, word in enumerate(words)]
+        room = width - 2 * (len(widths) - 1)
+        if sum(least) > room:
+            return stacked(headings, cells[1:], width)
+        while sum(widths) > room:
+            widest = max(range(len(widths)), key=lambda i: widths[i] - least[i])
+            widths[widest] -= 1
+    lines = []
+    for number, row in enumerate(cells):
+        lines += ["-" * (sum(widths) + 2 * (len(widths) - 1))] if number == 1 else []
+        for parts in zip_longest(*(_wrapped(cell, most) for cell, most in zip(row, widths, strict=True)), fillvalue=""):
+            line = ""
+            for i, (part, most) in enumerate(zip(parts, widths, strict=True)):
+                gap = " " * (most - columns(part))
+                line += (gap + part if i in right else part + gap) + "  "
+            lines.append(line.rstrip())
+    return lines
+
+
+def _wrapped(text: str, most: int) -> list[str]:
+    return [text] if columns(text) <= most else wrap(text, most, break_on_hyphens=False)
+
+
 def stacked(headings: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> list[str]:
     """A table for a screen that is too narrow for it: under each other, a line per cell, a blank line between rows."""
     label = min(max(map(columns, headings)), width // 2)

@@ -46,7 +46,7 @@ COMMANDS = [
         "tell spring 7 buy=1",
         "tell spring 0",
         "tell spring 0 buy",
-        "tell spring 0 buy=yes",
+        "tell spring 0 buy=maybe",
         "tell spring 0 buy=2",
         "tell spring 0 buy=1 buy=1",
         "tell spring 0 bye=1",

@@ -326,6 +326,15 @@ def test_the_command_ranks_and_draws(files, tmp_path):
     assert (tmp_path / "r.svg").read_text().startswith("<svg")
 
 
+def test_a_ranking_prints_as_the_command_does_and_becomes_a_frame(files):
+    ranking = dob.rank(GRAPH, files[0], 1)
+    code, printed, _ = dobandit("rank", *files, "-k", 1)
+    assert (code, printed) == (0, f"{ranking}\n")
+    assert list(ranking.to_pandas()["value"]) == [action.value for action in ranking.actions]
+    assert {name.partition(".")[0] for name in ranking.to_pandas()} == set(ranking.to_document()["actions"][0])
+    assert ranking._repr_html_().startswith("<svg")
+
+
 def test_the_commands_json_is_the_librarys(files):
     code, printed, _ = dobandit("rank", *files, "-k", 1, "--json")
     assert code == 0

@@ -7,7 +7,7 @@ import pytest
 
 import dobandit as dob
 from dobandit.errors import DobanditError, ModelError, SimulationError
-from dobandit.report.regret_curves import regret_figure
+from dobandit.report.svg.regret_charts import regret_figure
 from dobandit.simulation.study import study_of, told_apart
 from dobandit.texts import shortened_apart
 

@@ -12,8 +12,8 @@ import pytest
 from dobandit import BinaryGLM, CausalGraph, paper, rank
 from dobandit.errors import DobanditError, ReportError
 from dobandit.report.graph_layout import drawable, picture_of
-from dobandit.report.regret_curves import regret_figure
 from dobandit.report.svg.graph_drawing import graph_figure
+from dobandit.report.svg.regret_charts import regret_figure
 from dobandit.texts import breadth
 from helpers.reports import NASTY, result_of
 

@@ -6,7 +6,7 @@ import sys
 import click
 import pytest
 
-from dobandit.cli.experiments.group import experiment_group
+from dobandit.cli.experiments import experiment_group
 from dobandit.cli.main import cli
 
 

@@ -12,16 +12,10 @@ from scipy import stats
 from dobandit import paper
 from dobandit.policy.yardsticks import Random
 from dobandit.report.layers import spread
-from dobandit.report.regret_curves import message, regret_figure
 from dobandit.report.simulation_result import SimulationResult
-from dobandit.report.summary import (
-    Table,
-    summary_document,
-    summary_markdown,
-    summary_table,
-    summary_text,
-    table_markdown,
-)
+from dobandit.report.summary import message
+from dobandit.report.svg.regret_charts import regret_figure
+from dobandit.report.tables import Table
 from dobandit.simulation.study import study_of
 from dobandit.texts import amount, columns, markdown, percent, printable, shortened, signed
 from helpers.reports import NASTY, result_of
@@ -81,29 +75,31 @@ def test_places_move_no_more_than_they_must():
 
 
 def test_summary_agrees_with_numpy(usual):
-    rows = {row["policy"]: row for row in summary_table(usual)}
+    rows = {row["policy"]: row for row in usual.table()}
     best = usual.all_regret[0, :, -1]
     for i, label in enumerate(usual.labels):
         sample = usual.all_regret[i, :, -1]
         row = rows[label]
-        assert row["mean"] == pytest.approx(np.mean(sample))
-        assert row["standard_error"] == pytest.approx(np.std(sample, ddof=1) / np.sqrt(40))
-        assert [row["q05"], row["median"], row["q95"]] == pytest.approx(np.quantile(sample, [0.05, 0.5, 0.95]))
-        assert row["best_share"] == pytest.approx(np.mean(usual.best_plays[i]) / 1000)
-        assert row["microseconds"] == pytest.approx(np.median(usual.seconds[i]) / 1000 * 1e6)
-        assert row["reward"] == pytest.approx(np.mean(usual.all_reward[i, :, -1]))
+        assert row["regret_mean"] == pytest.approx(np.mean(sample))
+        assert row["regret_standard_error"] == pytest.approx(np.std(sample, ddof=1) / np.sqrt(40))
+        assert list(row["regret_quantiles"].values()) == pytest.approx(np.quantile(sample, [0.05, 0.5, 0.95]))
+        assert row["best_set_share"] == pytest.approx(np.mean(usual.best_plays[i]) / 1000)
+        assert row["microseconds_per_round"] == pytest.approx(np.median(usual.seconds[i]) / 1000 * 1e6)
+        assert row["reward_mean"] == pytest.approx(np.mean(usual.all_reward[i, :, -1]))
         if i == 0:
-            assert row["difference"] is None
+            assert row["difference_to_best"] is None
         else:
-            assert row["difference"]["mean"] == pytest.approx(np.mean(sample - best))
-            assert row["difference"]["smaller_share"] == pytest.approx(np.mean(sample < best))
-        if row["method"] == "normal":
+            assert row["difference_to_best"]["mean"] == pytest.approx(np.mean(sample - best))
+            assert row["difference_to_best"]["smaller_share"] == pytest.approx(np.mean(sample < best))
+        if row["regret_ci95_method"] == "normal":
             quantile = stats.t.ppf(0.975, len(sample) - 1)
-            assert row["high"] - row["mean"] == pytest.approx(quantile * row["standard_error"], rel=1e-4)
+            assert row["regret_ci95"][1] - row["regret_mean"] == pytest.approx(
+                quantile * row["regret_standard_error"], rel=1e-4
+            )
 
 
 def test_text_is_aligned_and_holds_every_policy(usual):
-    text = summary_text(usual)
+    text = str(usual)
     lines = text.split("\n")
     assert lines[0] == message(usual)
     table = lines[2 : 4 + len(usual.labels)]
@@ -117,14 +113,14 @@ def test_a_skewed_sample_is_marked():
     result = result_of({"steady": 10.0, "wild": 20.0})
     wild = result.all_regret[1]
     wild *= np.where(np.arange(40) < 38, 0.1, 30.0)[:, None]
-    row = summary_table(result)[1]
-    assert row["method"] == "skewed"
-    assert "holds less often" in summary_text(result)
-    assert "*" not in summary_text(result_of({"steady": 10.0, "calm": 20.0}))
+    row = result.table()[1]
+    assert row["regret_ci95_method"] == "skewed"
+    assert "holds less often" in str(result)
+    assert "*" not in str(result_of({"steady": 10.0, "calm": 20.0}))
 
 
 def test_document_is_plain_json(usual):
-    document = json.loads(json.dumps(summary_document(usual), allow_nan=False))
+    document = json.loads(json.dumps(usual.summary().to_document(), allow_nan=False))
     assert document["budget"] == 2
     assert document["best_set"] == ["X2", "X3"]
     policy = document["policies"]["UCB"]
@@ -134,7 +130,7 @@ def test_document_is_plain_json(usual):
 
 def test_markdown_table_has_one_cell_a_column_whatever_the_names():
     result = result_of({name: 10.0 + i for i, name in enumerate(NASTY)})
-    text = summary_markdown(result)
+    text = result.summary().markdown()
     rows = [line for line in text.split("\n") if line.startswith("|")]
     assert len(rows) == 2 + len(NASTY)
     counts = {len(re.findall(r"(?<!\\)\|", row)) for row in rows}
@@ -144,7 +140,7 @@ def test_markdown_table_has_one_cell_a_column_whatever_the_names():
 
 
 def test_a_table_of_the_callers_own():
-    text = table_markdown(Table(["Graph", "Ours", "Paper"], [["G1", "39", "39"]], ["As *read off* the plots."]))
+    text = Table(["Graph", "Ours", "Paper"], [["G1", "39", "39"]], ["As *read off* the plots."]).markdown()
     assert text == "| Graph | Ours | Paper |\n|---|---:|---:|\n| G1 | 39 | 39 |\n\nAs \\*read off\\* the plots.\n"
 
 

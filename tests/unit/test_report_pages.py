@@ -11,11 +11,11 @@ from dobandit import UCB, BinaryGLM, CausalGraph, EpsilonGreedy, paper
 from dobandit.errors import ReportError, SimulationError
 from dobandit.policy.yardsticks import Random
 from dobandit.report.html import Section, report_html
-from dobandit.report.regret_curves import message
 from dobandit.report.simulation_result import SimulationResult, load_result, simulate
 from dobandit.report.study_report import study_page
-from dobandit.report.summary import Table
+from dobandit.report.summary import message
 from dobandit.report.svg.graph_drawing import graph_figure
+from dobandit.report.tables import Table
 from dobandit.texts import columns, shortened_apart
 from helpers.reports import NASTY, result_of
 
@@ -153,6 +153,15 @@ def test_notebooks_show_figures_and_tables(usual):
     bundle = usual.chart()._repr_mimebundle_()
     assert bundle["image/svg+xml"].startswith("<svg")
     assert "<table>" in usual.summary()._repr_html_()
+    assert re.match(r"<svg.*</svg>\n<div class=.table.><table>", usual._repr_html_(), re.S)
+
+
+def test_a_study_prints_its_summary_and_becomes_a_frame_with_the_names_of_its_json(usual):
+    assert str(usual) == usual.summary().text()
+    frame, document = usual.to_pandas(), usual.summary().to_document()["policies"]
+    assert list(frame["policy"]) == list(document)
+    assert list(frame["regret_mean"]) == [policy["regret_mean"] for policy in document.values()]
+    assert {name.partition(".")[0] for name in frame} == {"policy", *document[usual.labels[0]]}
 
 
 @pytest.mark.parametrize("odd", ["\x00", "\x01", "\x1b[31m", "\ufffe", "\uffff", "\ud800"])

@@ -165,6 +165,7 @@ def print_report(file: str, report: dict[str, Any]) -> None:
         say(report["ways_on"])
     for sentence in found("theory", {}).get("in_words", ()):
         say(f" - {sentence}")
+    click.echo()
     busiest = sorted(report["parents"].items(), key=lambda item: -item[1])
     shown = [(name, str(count), "yes" if name in report["bias"] else "no") for name, count in busiest[:20]]
     title = "parents per node" + (f" (the 20 with the most, of {len(busiest)})" if len(busiest) > 20 else "")

@@ -35,7 +35,7 @@ _HOMES = {
         "report": "Make the figures and tables of a saved study again.",
         "reproduce": "Run the paper's experiments: five models, six policies, 600 runs of each.",
     },
-    "experiments.group": {"experiment": "Run an experiment: ask what to set, carry it out, tell what was seen."},
+    "experiments": {"experiment": "Run an experiment: ask what to set, carry it out, tell what was seen."},
     "storage": {"storage": "Back up a storage, and read its audit log."},
     "serve": {
         "serve": "Serve the dashboard, and the REST API at /api/v1.",

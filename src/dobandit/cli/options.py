@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import math
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from dobandit import errors
-from dobandit.checks import names_in, number
+from dobandit.checks import names_in, number, value_in
 from dobandit.cli.output import several
 from dobandit.experiment.definition import LONGEST_LEASE
 from dobandit.graph.causal_graph import CausalGraph
@@ -44,55 +45,59 @@ def options_of(*options: Callable[[F], F]) -> Callable[[F], F]:
     return add
 
 
-# -- numbers by name -------------------------------------------------------------------------------------------------
+# -- values by name --------------------------------------------------------------------------------------------------
 
 
-def pairs_of(
-    pairs: Sequence[str], where: str, what: str, example: str, error: type[errors.DobanditError], most: int | None = 1
-) -> dict[str, tuple[float | None, ...]]:
-    """Numbers by name, each name written once; the last = separates, since names may hold one.
+def _value(text: str) -> float:
+    """A value as a table has it, but never a word for "not seen": that could be a slip."""
+    value = value_in(text)
+    if value is None or not math.isfinite(value):
+        raise ValueError(text)
+    return value
 
-    where, what, example  for a refusal: the option, what stands after the =, and a pair
-    error, most           what is raised, and how many numbers a name may have
+
+def values_by_name(
+    pairs: Sequence[str],
+    where: str,
+    example: str,
+    *,
+    shape: str = "NAME=VALUE",
+    most: int | None = 1,
+    read: Callable[[str], float | None] = _value,
+    error: type[errors.DobanditError] = errors.InterventionError,
+) -> dict[str, Any]:
+    """Values by name, each name written once; the last = separates, since names may hold one.
+
+    where, example, shape  for a refusal: the option, a pair, and how pairs are written
+    most, read, error      how many values a name may have (None: any, as a tuple), what reads one, what is raised
     """
     parsed: dict[str, tuple[float | None, ...]] = {}
     for pair in pairs:
-        name, _, values = pair.rpartition("=")
+        name, _, text = pair.rpartition("=")
         try:
-            unseen = error is errors.ObservationError and values.strip() == "?"
-            numbers = (None,) if unseen else tuple(map(number, values.split(",")))
+            values = tuple(map(read, text.split(",")))
         except ValueError:
-            numbers = ()
-        if not name or not numbers or (most is not None and len(numbers) > most):
-            raise error(f"{where} takes NAME={what}, such as {example}, but got {pair!r}. Write a number after the =.")
-        if len(set(numbers)) < len(numbers):
+            values = ()
+        if not name or not values or (most is not None and len(values) > most):
+            raise error(f"{where} takes {shape}, such as {example}, but got {pair!r}. Write a number after the =.")
+        if len(set(values)) < len(values):
             raise error(f"{where} takes each value once, but {pair!r} repeats one. Keep one of them.")
         if name in parsed:
             raise error(f"each variable is given once, but {name!r} is given twice ({where}). Keep one.")
-        parsed[name] = numbers
-    return parsed
-
-
-def one_each(pairs: dict[str, tuple[float | None, ...]]) -> dict[str, Any]:
-    return {name: value for name, (value,) in pairs.items()}
-
-
-def settings_of(pairs: Sequence[str]) -> dict[str, float]:
-    """What --do sets each variable to."""
-    return one_each(pairs_of(pairs, "--do", "VALUE", "--do X3=1", errors.InterventionError))
-
-
-def context_of(pairs: Sequence[str]) -> dict[str, float] | None:
-    """What --context says; None where it was not used."""
-    return one_each(pairs_of(pairs, "--context", "VALUE", "mobile=1", errors.ObservationError)) if pairs else None
+        parsed[name] = values
+    return {name: values[0] for name, values in parsed.items()} if most == 1 else dict(parsed)
 
 
 def do_option(says: str) -> Callable[[F], F]:
-    return several("--do", metavar="NAME=VALUE", callback=read_by(settings_of), help=f"{says}; may be repeated.")
+    """What is set; {} where the option was not used."""
+    read = read_by(lambda given: values_by_name(given, "--do", "--do X3=1"))
+    return several("--do", metavar="NAME=VALUE", callback=read, help=f"{says}; may be repeated.")
 
 
 def context_values_option(says: str) -> Callable[[F], F]:
-    return several("--context", metavar="NAME=VALUE", callback=read_by(context_of), help=f"{says}; may be repeated.")
+    """What is known before a round; None where the option was not used."""
+    read = read_by(lambda given: values_by_name(given, "--context", "mobile=1", error=errors.ObservationError) or None)
+    return several("--context", metavar="NAME=VALUE", callback=read, help=f"{says}; may be repeated.")
 
 
 available_option = several(
@@ -125,7 +130,7 @@ rule_options = options_of(
         "levers",
         metavar="NAME=VALUE,...",
         callback=read_by(
-            lambda given: pairs_of(given, "--lever", "VALUE,...", "--lever X3=0,1", errors.InterventionError, most=None)
+            lambda given: values_by_name(given, "--lever", "--lever X3=0,1", shape="NAME=VALUE,...", most=None)
         ),
         help="What a variable may be set to, such as price=0,1; 1 where not given.",
     ),
@@ -133,9 +138,7 @@ rule_options = options_of(
         "--cost",
         "costs",
         metavar="NAME=COST",
-        callback=read_by(
-            lambda given: one_each(pairs_of(given, "--cost", "COST", "--cost X3=2", errors.InterventionError))
-        ),
+        callback=read_by(lambda given: values_by_name(given, "--cost", "--cost X3=2", shape="NAME=COST", read=number)),
         help="Cost of a variable; 1 where not given.",
     ),
     click.option("--total-cost", type=float, help="How much a set may cost at most."),
@@ -338,9 +341,8 @@ def _observation(pairs: Sequence[str], json_file: str | None, rows: str | None) 
     if rows is not None:
         return io.StringIO(standard_input()) if rows == "-" else rows
     if json_file is None:
-        return one_each(
-            pairs_of(pairs, "an observation", "VALUE, or NAME=? for not seen", "X2=1", errors.ObservationError)
-        )
+        shape, error = "NAME=VALUE, or NAME=? for not seen", errors.ObservationError
+        return values_by_name(pairs, "an observation", "X2=1", shape=shape, read=_seen_value, error=error)
     with in_file(json_file):
         told = load_json(standard_input() if json_file == "-" else read_text(json_file))
     if not isinstance(told, (dict, list)):
@@ -349,6 +351,10 @@ def _observation(pairs: Sequence[str], json_file: str | None, rows: str | None) 
             source=json_file,
         )
     return told
+
+
+def _seen_value(text: str) -> float | None:
+    return None if text.strip() == "?" else _value(text)
 
 
 def standard_input() -> str:

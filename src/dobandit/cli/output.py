@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
-from dobandit.texts import columns as width_of
-from dobandit.texts import printable, printable_lines, stacked
+from dobandit.errors import closest
+from dobandit.texts import aligned, printable, printable_lines
 
 several = partial(click.option, multiple=True, metavar="NAME")  # an option that may be repeated
 
@@ -45,6 +45,14 @@ class LazyGroup(click.Group):
         if not rest.startswith(self.says[cmd_name]):
             command.help = f"{self.says[cmd_name]}\n\n{rest}"
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:  # click knows only commands that are imported
+            raise click.UsageError(error.message + closest(args[0], self.says), ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -88,45 +96,12 @@ def print_text(text: str) -> None:
     click.echo(text, nl=not text.endswith("\n"))
 
 
-def _reader_left() -> None:
-    """For `main` to answer, in place of rich, which would end with an exit code of 1."""
-    raise BrokenPipeError
-
-
 def print_table(
-    columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None, right: Iterable[int] = ()
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None, right: Sequence[int] = ()
 ) -> None:
     """A plain table; columns whose position is in `right` are aligned to the right."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    def plain(text: str) -> Text:
-        """Names may hold anything: nothing in them is markup, and control characters are shown, not obeyed."""
-        return Text(printable(text))
-
-    heading = None if title is None else Text(printable(title), style="bold")
-    table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    console, rows = Console(highlight=False, soft_wrap=False), [list(row) for row in rows]
-    console.on_broken_pipe = _reader_left  # type: ignore[method-assign]
-    if _narrowest(columns, rows) > console.width:  # words would be cut in two
-        above = [] if title is None else [printable(title), ""]
-        click.echo("\n".join([*above, *stacked(columns, rows, console.width), ""]))
-        return
-    aligned = set(right)
-    for i, column in enumerate(columns):
-        table.add_column(plain(column), justify="right" if i in aligned else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(plain(cell) for cell in row))
-    console.print(table)
-
-
-def _narrowest(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """The least width of a table in which no number is cut in two, nor a word of up to 20 letters."""
-    cells = zip(headings, *rows, strict=True)
-    words = (min(max((width_of(word) for cell in column for word in cell.split()), default=0), 20) for column in cells)
-    return sum(word + 3 for word in words)
+    above = [] if title is None else [printable(title)]
+    click.echo("\n".join([*above, *aligned(columns, rows, right, screen_width()), ""]))
 
 
 def screen_width() -> int | None:

@@ -11,6 +11,7 @@ import click
 from dobandit.cli import options
 from dobandit.cli.output import json_option, print_json, print_table, quiet, say, screen_width, several
 from dobandit.errors import SimulationError
+from dobandit.policy.registry import NAMES
 from dobandit.simulation.result import FILE_NAME, StudyResult
 from dobandit.simulation.study import DEFAULTS, Study, study_of
 from dobandit.text_files import without_gz
@@ -36,7 +37,13 @@ def refuse_other_study(folder: str, study: Study) -> None:
 @click.command("simulate")
 @click.argument("file", type=click.Path())
 @options.network_options
-@several("--policy", "policies", metavar="NAME[:KEY=VALUE,...]", help="A policy; may be repeated.")
+@several(
+    "--policy",
+    "policies",
+    metavar="NAME[:KEY=VALUE,...]",
+    help=f"A policy: {', '.join(NAMES)}, or one of an installed package; may be repeated. Default: "
+    f"{' and '.join(DEFAULTS)}.",
+)
 @click.option("--rounds", type=click.IntRange(min=1), required=True, help="Rounds of each run.")
 @click.option("--replications", type=click.IntRange(min=1), default=100, show_default=True, help="Runs of each policy.")
 @options.rule_options
@@ -59,9 +66,8 @@ def simulate_command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Policies: causal-ucb, blm-lr, bglm-ofu, ucb, kl-ucb, eps-greedy, best-set, lucb, random, fixed, oracle (knows the
-    model), and those of installed packages; default: causal-ucb and ucb. With --out an interrupted study goes on where
-    it stopped when the same command is run again.
+    """The policy oracle knows the model. With --out an interrupted study goes on where it stopped when the same command
+    is run again.
 
     \b
     Examples:

@@ -5,24 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from dobandit.cli import options
-from dobandit.cli.output import json_option, print_json, print_table, quiet, say
+from dobandit.cli.output import json_option, print_json, print_table, quiet, say, screen_width
 from dobandit.model.inference import METHODS, expect
 from dobandit.oracle.rules import rules_of
 from dobandit.oracle.search_space import Progress
 from dobandit.oracle.solve import MOST_LISTED, ORACLES, TIME_LIMIT, sizes_in_words, solve
 from dobandit.policy.hidden_causes import Hide
-from dobandit.texts import action_words, counted, decimals, fixed, printable, setting_words
-
-if TYPE_CHECKING:
-    from dobandit.fitting.nodes import NodeFit
-    from dobandit.fitting.ranking import Ranked
-    from dobandit.policy.engine import Interval
-    from dobandit.report.ranking_result import RankingResult
+from dobandit.texts import action_words, counted, printable, setting_words
 
 
 @click.command("expect")
@@ -196,68 +190,8 @@ def rank_command(
     if as_json:
         print_json(ranking.to_document(top))
         return
-    _print_ranking(ranking, top, chart)
-
-
-def _print_ranking(ranking: RankingResult, top: int, chart: str | None) -> None:
-    shown = ranking.actions[:top]
-    places = (
-        decimals(*(action.interval for action in shown)),
-        decimals(*(action.uplift.interval for action in shown if action.uplift is not None and action.do)),
-        decimals(*(action.observed.interval for action in shown if action.observed is not None)),
-    )
-    print_table(
-        ["", "set", f"E[{ranking.target}]", "against nothing", "seen"],
-        [(str(i), *_cells(action, *places)) for i, action in enumerate(shown, 1)],
-        title=f"The best {len(shown):,} of {len(ranking.actions):,} sets, from {ranking.rounds:,} rounds",
-        right=[0, 2, 3, 4],
-    )
-    print_table(
-        ["variable", "rows", "link", "held-out margin, in nats", "fits"],
-        [(name, f"{node.rows:,}", _link_words(node), _margin_words(node), _fit_words(node))
-         for name, node in ranking.fit.nodes.items()],
-        title="What the rows say of each variable",
-        right=[1],
-    )  # fmt: skip
-    say(ranking.sentence)
-    say(f"Each interval: {ranking.interval_words}.")
+    click.echo(ranking.text(top, screen_width()))
     for warning in ranking.warnings:
         click.echo(printable(f"warning: {warning}"), err=True)
     if chart is not None:
         say(f"drawn into {chart}")
-
-
-def _cells(action: Ranked, of_values: int, of_uplifts: int, of_means: int) -> tuple[str, ...]:
-    """A row, with as many decimals in each column."""
-    seen, uplift = action.observed, action.uplift
-    return (
-        action_words(action.do),
-        _worth_words(action.value, action.interval, of_values),
-        "" if uplift is None or not action.do else _worth_words(uplift.value, uplift.interval, of_uplifts, "+"),
-        "-" if seen is None else f"{fixed(seen.mean, of_means)} ({seen.rounds:,})",
-    )
-
-
-def _worth_words(value: float, interval: Interval, places: int, sign: str = "") -> str:
-    ends = "..".join(fixed(end, places, sign) for end in interval)
-    return f"{fixed(value, places, sign)}, {ends}"
-
-
-def _link_words(node: NodeFit) -> str:
-    if not node.link:
-        return "too few rows to choose"
-    return f"{node.link} (promised)" if node.promised else node.link
-
-
-def _margin_words(node: NodeFit) -> str:
-    """How clearly the link was chosen."""
-    if node.margin is None or node.runner_up is None:
-        return "-"
-    clear = "" if node.clear else " (not told apart)"
-    return f"{node.margin:+.1f} ± {node.margin_error:.1f} over {node.runner_up}{clear}"
-
-
-def _fit_words(node: NodeFit) -> str:
-    if node.link in ("rate", "table"):
-        return "nothing to test"
-    return node.verdict if node.p is None else f"{node.verdict} (p = {node.p:.2g})"

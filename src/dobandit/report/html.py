@@ -8,15 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dobandit.errors import ReportError
 from dobandit.report.style import CSS
-from dobandit.report.summary import Table
+from dobandit.report.tables import Table, escaped
 from dobandit.text_files import write_atomically
-from dobandit.texts import printable
 
 if TYPE_CHECKING:
     from dobandit.report.figures import Figure
@@ -38,58 +36,40 @@ def report_html(sections: Iterable[Section], title: str, lead: str = "") -> str:
     parts = list(sections)
     contents = ""
     if len(parts) > 1:
-        links = "".join(f'<li><a href="#section{i}">{_text(p.heading)}</a></li>' for i, p in enumerate(parts, start=1))
+        links = "".join(
+            f'<li><a href="#section{i}">{escaped(p.heading)}</a></li>' for i, p in enumerate(parts, start=1)
+        )
         contents = f'<nav aria-label="Contents"><ul>{links}</ul></nav>'
     body = "\n".join(_section_html(part, i) for i, part in enumerate(parts, start=1))
-    opening = f'<p class="lead">{_text(lead)}</p>' if lead else ""
+    opening = f'<p class="lead">{escaped(lead)}</p>' if lead else ""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="generator" content="dobandit">\n'
-        f"<title>{_text(title)}</title>\n<style>{CSS}</style>\n</head>\n<body>\n<main>\n"
-        f"<header><h1>{_text(title)}</h1>{opening}{contents}</header>\n{body}\n</main>\n</body>\n</html>\n"
+        f"<title>{escaped(title)}</title>\n<style>{CSS}</style>\n</head>\n<body>\n<main>\n"
+        f"<header><h1>{escaped(title)}</h1>{opening}{contents}</header>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 
 def _section_html(section: Section, number: int) -> str:
     pictures = ""
     for figure in section.figures:
-        caption = f"<figcaption>{_text(figure.caption)}</figcaption>" if figure.caption else ""
-        pictures += f'<figure aria-label="{_text(figure.description)}">{caption}{figure.markup()}</figure>\n'
-    remarks = "".join(f"<li>{_text(remark)}</li>" for remark in section.remarks)
+        caption = f"<figcaption>{escaped(figure.caption)}</figcaption>" if figure.caption else ""
+        pictures += f'<figure aria-label="{escaped(figure.description)}">{caption}{figure.markup()}</figure>\n'
+    remarks = "".join(f"<li>{escaped(remark)}</li>" for remark in section.remarks)
     return "\n".join(
         part
         for part in (
             f'<section id="section{number}">',
-            f"<h2>{_text(section.heading)}</h2>" if section.heading else "",
-            f'<p class="message">{_text(section.message)}</p>' if section.message else "",
+            f"<h2>{escaped(section.heading)}</h2>" if section.heading else "",
+            f'<p class="message">{escaped(section.message)}</p>' if section.message else "",
             pictures,
-            table_html(section.table) if section.table else "",
+            section.table.html() if section.table else "",
             f'<ul class="remarks">{remarks}</ul>' if remarks else "",
             "</section>",
         )
         if part
     )
-
-
-def table_html(table: Table) -> str:
-    """A table with its notes. Where the screen is narrow, a row is a block whose cells name their columns."""
-    head = "".join(f'<th scope="col">{_text(column)}</th>' for column in table.columns)
-    rows = "".join(
-        f'<tr><th scope="row">{_text(row[0])}</th>'
-        + "".join(
-            f'<td data-label="{_text(column)}">{_text(cell)}</td>'
-            for column, cell in zip(table.columns[1:], row[1:], strict=True)
-        )
-        + "</tr>\n"
-        for row in table.rows
-    )
-    notes = "".join(f'<p class="note">{_text(note)}</p>' for note in table.notes)
-    return f'<div class="table"><table><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n{notes}'
-
-
-def _text(text: str) -> str:
-    return escape(printable(text))
 
 
 def write_report(folder: str | os.PathLike[str], files: Mapping[str, str | bytes]) -> dict[str, Path]:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any, Unpack
 
 from dobandit.checks import whole_number
 from dobandit.errors import ReportError
 from dobandit.fitting.fit import fitted
+from dobandit.fitting.nodes import NodeFit
 from dobandit.fitting.ranking import Ranked, Ranking
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.causal_model import CausalModel
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
+from dobandit.policy.engine import Interval
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links
 from dobandit.report.figures import Figure
 from dobandit.report.svg.bar_charts import Scale, Value, values_panel
-from dobandit.texts import action_words, decimals, fixed, setting_words, shortened
+from dobandit.report.tables import Table, frame_of
+from dobandit.rows.export import document
+from dobandit.texts import action_words, aligned, decimals, fixed, printable, setting_words, shortened
 
 _MOST_LETTERS = 44
 MOST_RANKED = 200_000
@@ -31,6 +35,48 @@ class RankingResult(Ranking):
     fit       what the data say of each node
     context   the values for which this holds, where the graph has context variables
     """
+
+    def text(self, top: int = 20, width: int | None = None) -> str:
+        """The best actions, what the data say of each variable, and the ranking in a sentence.
+
+        top    how many actions
+        width  of the screen in characters; default: any width
+        """
+        shown = self.actions[:top]
+        nodes = [
+            (name, f"{node.rows:,}", _link_words(node), _margin_words(node), _fit_words(node))
+            for name, node in self.fit.nodes.items()
+        ]
+        lines = [
+            f"The best {len(shown):,} of {len(self.actions):,} sets, from {self.rounds:,} rounds",
+            *aligned(
+                ["", *self._headings], [(str(i), *row) for i, row in enumerate(_rows(shown), 1)], [0, 2, 3, 4], width
+            ),
+            "",
+            "What the rows say of each variable",
+            *aligned(["variable", "rows", "link", "held-out margin, in nats", "fits"], nodes, [1], width),
+            "",
+            printable(self.sentence),
+            f"Each interval: {self.interval_words}.",
+        ]
+        return "\n".join(lines)
+
+    def to_pandas(self) -> Any:
+        """A row per action, best first, as a pandas DataFrame with the fields of `to_document`."""
+        return frame_of(document(self.actions))
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        table = Table(
+            self._headings, _rows(self.actions[:20]), [self.sentence, f"Each interval: {self.interval_words}."]
+        )
+        return f"{self.chart().svg()}\n{table.html()}"
+
+    @property
+    def _headings(self) -> list[str]:
+        return ["set", f"E[{self.target}]", "against nothing", "seen"]
 
     def chart(self, top: int = 20) -> Figure:
         """The best actions as dots with their intervals, beside doing nothing.
@@ -100,6 +146,50 @@ def rank(
     {'ad': 1}
     """
     return RankingResult(fitted(graph, data, rules_of(budget, rules), links, MOST_RANKED, hide, looks), context)
+
+
+def _rows(actions: Sequence[Ranked]) -> list[list[str]]:
+    """A row per action, with as many decimals in each column."""
+    of_values = decimals(*(action.interval for action in actions))
+    of_uplifts = decimals(*(action.uplift.interval for action in actions if action.uplift is not None and action.do))
+    of_means = decimals(*(action.observed.interval for action in actions if action.observed is not None))
+    rows = []
+    for action in actions:
+        uplift, seen = action.uplift if action.do else None, action.observed
+        rows.append(
+            [
+                action_words(action.do),
+                _worth_words(action.value, action.interval, of_values),
+                "" if uplift is None else _worth_words(uplift.value, uplift.interval, of_uplifts, "+"),
+                "-" if seen is None else f"{fixed(seen.mean, of_means)} ({seen.rounds:,})",
+            ]
+        )
+    return rows
+
+
+def _worth_words(value: float, interval: Interval, places: int, sign: str = "") -> str:
+    ends = "..".join(fixed(end, places, sign) for end in interval)
+    return f"{fixed(value, places, sign)}, {ends}"
+
+
+def _link_words(node: NodeFit) -> str:
+    if not node.link:
+        return "too few rows to choose"
+    return f"{node.link} (promised)" if node.promised else node.link
+
+
+def _margin_words(node: NodeFit) -> str:
+    """How clearly the link was chosen."""
+    if node.margin is None or node.runner_up is None:
+        return "-"
+    clear = "" if node.clear else " (not told apart)"
+    return f"{node.margin:+.1f} ± {node.margin_error:.1f} over {node.runner_up}{clear}"
+
+
+def _fit_words(node: NodeFit) -> str:
+    if node.link in ("rate", "table"):
+        return "nothing to test"
+    return node.verdict if node.p is None else f"{node.verdict} (p = {node.p:.2g})"
 
 
 def _title(ranking: Ranking) -> str:

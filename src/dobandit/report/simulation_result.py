@@ -18,42 +18,12 @@ from dobandit.model.causal_model import CausalModel
 from dobandit.oracle.rules import RULE_WORDS, Rules, RuleWords, rules_of
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links
-from dobandit.report.regret_curves import message, paper_name, regret_figure
-from dobandit.report.summary import summary_cells, summary_document, summary_table, summary_text
+from dobandit.report.summary import StudySummary, message, paper_name
+from dobandit.report.tables import frame_of
 from dobandit.simulation.function_model import WorldFunction
 from dobandit.simulation.result import StudyResult
 from dobandit.simulation.simulate import Executor, run_study
 from dobandit.simulation.study import Policies, study_of
-
-
-class StudySummary:
-    """The numbers of a study; print it, or show it in a notebook. Made by `summary` of a result.
-
-    rows  a row per policy, as `SimulationResult.table` gives them
-    """
-
-    def __init__(self, result: StudyResult) -> None:
-        self._result = result
-        self.rows = summary_table(result)
-
-    def to_document(self) -> dict[str, Any]:
-        """As JSON: rounds, budget, seed, the best action, and the numbers of each policy."""
-        return summary_document(self._result)
-
-    def text(self, width: int | None = None) -> str:
-        """As text.
-
-        width  of the screen in characters: where its table needs more, cells stand under each other; default: any width
-        """
-        return summary_text(self._result, width)
-
-    def __repr__(self) -> str:
-        return self.text()
-
-    def _repr_html_(self) -> str:
-        from dobandit.report.html import table_html
-
-        return table_html(summary_cells(self._result))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,7 +70,11 @@ class SimulationResult(StudyResult):
         >>> [row["policy"] for row in study.table()]
         ['UCB', 'Random']
         """
-        return summary_table(self)
+        return self.summary().rows
+
+    def to_pandas(self) -> Any:
+        """The summary's numbers as a pandas DataFrame, a row per policy."""
+        return frame_of(self.table())
 
     def chart(self, *, title: str | None = None, subtitle: str | None = None) -> Any:
         """The regret curves.
@@ -115,7 +89,7 @@ class SimulationResult(StudyResult):
         >>> study.chart(title="A first look").title
         'A first look'
         """
-        from dobandit.report.svg.regret_charts import regret_drawing
+        from dobandit.report.svg.regret_charts import regret_drawing, regret_figure
 
         return regret_drawing(regret_figure(self, title=title, subtitle=subtitle))
 
@@ -132,6 +106,12 @@ class SimulationResult(StudyResult):
 
     def __repr__(self) -> str:
         return f"SimulationResult({message(self)})"
+
+    def __str__(self) -> str:
+        return self.summary().text()
+
+    def _repr_html_(self) -> str:
+        return f"{self.chart().svg()}\n{self.summary().table().html()}"
 
 
 def simulate(

@@ -16,10 +16,10 @@ from dobandit.policy.registry import document_to_spec, policy_to_document
 from dobandit.report.figures import Figure
 from dobandit.report.graph_layout import drawable
 from dobandit.report.html import Section, report_html, write_report
-from dobandit.report.regret_curves import message, paper_name, regret_figure, sizes
-from dobandit.report.summary import Table, summary_cells, summary_document, summary_markdown, table_markdown
+from dobandit.report.summary import StudySummary, message, paper_name, sizes
 from dobandit.report.svg.graph_drawing import graph_figure
-from dobandit.report.svg.regret_charts import losses_figure, regret_drawing
+from dobandit.report.svg.regret_charts import losses_figure, regret_drawing, regret_figure
+from dobandit.report.tables import Table
 from dobandit.simulation.reproduce import PUBLISHED, PUBLISHED_RUNS, compare
 from dobandit.simulation.result import StudyResult
 from dobandit.texts import amount, counted, signed
@@ -64,7 +64,7 @@ def study_section(result: StudyResult, *, heading: str | None = None, remarks: S
         said.append(f"The graph has {len(graph):,} nodes and {graph.edge_count:,} edges, too many for a picture.")
     title = (paper_name(result.study.model) or "Study") if heading is None else heading
     said_above = message(result, named=False) if title else ""
-    return Section(title, said_above, list(study_figures(result).values()), summary_cells(result), said)
+    return Section(title, said_above, list(study_figures(result).values()), StudySummary(result).table(), said)
 
 
 def study_lead(result: StudyResult) -> str:
@@ -91,8 +91,9 @@ def study_page(result: StudyResult) -> str:
 
 def study_report(result: StudyResult, folder: str | os.PathLike[str]) -> dict[str, Path]:
     """Write regret.png and .svg, graph.png and .svg, summary.md and .json, and report.html; the paths by file name."""
-    document = json.dumps(summary_document(result), indent=2, ensure_ascii=False, allow_nan=False)
-    tables = {"summary.md": summary_markdown(result), "summary.json": document + "\n"}
+    summary = StudySummary(result)
+    document = json.dumps(summary.to_document(), indent=2, ensure_ascii=False, allow_nan=False)
+    tables = {"summary.md": summary.markdown(), "summary.json": document + "\n"}
     return write_report(folder, {**figure_files(study_figures(result)), **tables, "report.html": study_page(result)})
 
 
@@ -150,7 +151,7 @@ def reproduction_document(
     """The machine-readable summary: each experiment's, with the published values beside ours, and what goes beyond."""
     graphs = {}
     for name, result in results.items():
-        graphs[name] = summary_document(result)
+        graphs[name] = StudySummary(result).to_document()
         for row in compare(name, result):
             graphs[name]["policies"][row.policy] |= {
                 "published": row.published,
@@ -160,7 +161,7 @@ def reproduction_document(
     document: dict[str, Any] = {"graphs": graphs}
     for key, more in (("worlds", worlds), ("guaranteed", guaranteed)):
         if more:
-            document[key] = {name: summary_document(result) for name, result in more.items()}
+            document[key] = {name: StudySummary(result).to_document() for name, result in more.items()}
     return document
 
 
@@ -194,9 +195,9 @@ def write_reproduction(
     for name, result in everything.items():
         files |= figure_files({f"{name}-{kind}": figure for kind, figure in study_figures(result).items()})
     beside = comparison_table(results, guaranteed)
-    parts = [summary_markdown(result) for result in everything.values()]
+    parts = [StudySummary(result).markdown() for result in everything.values()]
     files["summary.md"] = "\n".join(
-        [f"# {TITLE}\n\n{lead(results)}\n", *parts, f"## Beside the published values\n\n{table_markdown(beside)}"]
+        [f"# {TITLE}\n\n{lead(results)}\n", *parts, f"## Beside the published values\n\n{beside.markdown()}"]
     )
     document = reproduction_document(results, worlds, guaranteed)
     files["summary.json"] = json.dumps(document, indent=2, allow_nan=False) + "\n"

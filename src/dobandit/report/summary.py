@@ -1,47 +1,117 @@
-"""A study's numbers as rows, and the rows as text for terminals, Markdown and JSON."""
+"""What a study says: its headline, its numbers as rows, and these as a table to print."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from textwrap import wrap
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from dobandit import paper
+from dobandit.model.causal_model import CausalModel
 from dobandit.oracle.rules import Rules
-from dobandit.report.regret_curves import message, sizes
+from dobandit.report.tables import Table
 from dobandit.simulation.result import StudyResult
+from dobandit.simulation.study import Study
 from dobandit.texts import (
     NOT_KNOWN,
     action_words,
     amount,
-    columns,
     counted,
+    headline_amount,
     markdown,
     percent,
     printable,
     shortened_apart,
     signed,
-    stacked,
 )
 
 
-class Table(NamedTuple):
-    """Cells as text; the first column holds names, the others numbers."""
+class StudySummary:
+    """The numbers of a study; print it, or show it in a notebook. Made by `summary` of a result.
 
-    columns: list[str]
-    rows: list[list[str]]
-    notes: Sequence[str] = ()
+    rows  a row per policy, as `SimulationResult.table` gives them
+    """
+
+    def __init__(self, result: StudyResult) -> None:
+        self._result = result
+        self.rows = _rows(result)
+
+    def to_document(self) -> dict[str, Any]:
+        """As JSON: rounds, budget, seed, the best action, and the numbers of each policy."""
+        result, study = self._result, self._result.study
+        return {
+            "rounds": study.rounds,
+            "budget": study.rules.budget,
+            **({} if study.rules == Rules(study.rules.budget) else {"rules": study.rules.to_document()}),
+            "replications": study.replications,
+            "seed": study.seed,
+            "seconds": result.elapsed,
+            "best_set": list(result.best_set),
+            "best_do": result.best_do,
+            **({"best_depends": result.best_depends} if study.model.graph.context else {}),
+            "best_value": result.best,
+            "policies": {row["policy"]: {key: row[key] for key in row if key != "policy"} for row in self.rows},
+        }
+
+    def text(self, width: int | None = None) -> str:
+        """As text, with what the study found above.
+
+        width  of the screen in characters; default: any width
+        """
+        table = self.table()
+        short = shortened_apart([row[0] for row in table.rows], 32)
+        table = table._replace(rows=[[short[name], *cells] for name, *cells in table.rows])
+        above = printable(message(self._result))
+        return "\n".join([*([above] if width is None else wrap(above, width)), "", table.text(width)])
+
+    def markdown(self) -> str:
+        """As a section in Markdown."""
+        return f"## {markdown(message(self._result))}\n\n{self.table().markdown()}"
+
+    def table(self) -> Table:
+        """The numbers as people read them."""
+        result, best = self._result, best_label(self._result)
+        several = len(result.labels) > 1
+        heads = ["Policy", "Regret", "95% interval", "Median", "5% to 95%", "Best set", "µs/round"]
+        heads += ["More than best", "95% interval", "Beats best"] if several else []
+        body, methods = [], set()
+        for row in self.rows:
+            quantiles, difference = row["regret_quantiles"], row["difference_to_best"]
+            methods.add(row["regret_ci95_method"])
+            cells = [
+                row["policy"],
+                amount(row["regret_mean"]),
+                _interval(row["regret_ci95"], row["regret_ci95_method"], amount),
+                amount(quantiles["0.5"]),
+                f"{amount(quantiles['0.05'])} to {amount(quantiles['0.95'])}",
+                percent(row["best_set_share"]),
+                amount(row["microseconds_per_round"]),
+            ]
+            if difference is not None:
+                methods.add(difference["ci95_method"])
+                cells += [
+                    signed(difference["mean"]),
+                    _interval(difference["ci95"], difference["ci95_method"], signed),
+                    percent(difference["smaller_share"]),
+                ]
+            elif several:
+                cells += ["best", "", ""]
+            body.append(cells)
+        return Table(heads, body, _notes(result, best, several, methods))
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
 
 
-def best_label(result: StudyResult) -> str:
-    """The policy with the least mean regret; the first of equals."""
-    return min(result.labels, key=lambda label: float(result.regret(label)[:, -1].mean()))
-
-
-def summary_table(result: StudyResult) -> list[dict[str, Any]]:
-    """A row per policy, in the study's order; numbers as they are.
+def _rows(result: StudyResult) -> list[dict[str, Any]]:
+    """A row per policy, in the study's order, with the names that JSON has too; what is not known (a standard error of
+    one run) is None.
 
     The difference is this policy's regret minus that of the best, pair by pair; None for the best itself. Time is
     that of the median run, since the first one may wait for the compiler.
@@ -50,103 +120,43 @@ def summary_table(result: StudyResult) -> list[dict[str, Any]]:
     rows = []
     for row, label in enumerate(result.labels):
         summary = result.summary_of(label)
-        difference = None if label == best else result.difference(label, best)._asdict()
+        difference = None if label == best else result.difference(label, best)
         rows.append(
             {
                 "policy": label,
-                "mean": summary.mean,
-                "low": summary.low,
-                "high": summary.high,
-                "method": summary.method,
-                "standard_error": summary.standard_error,
-                "median": summary.quantiles[0.5],
-                "q05": summary.quantiles[0.05],
-                "q95": summary.quantiles[0.95],
-                "reward": float(result.reward(label)[:, -1].mean()),
-                "best_share": result.best_share(label),
-                "microseconds": float(np.median(result.seconds[row])) / result.study.rounds * 1e6,
-                "difference": difference,
+                "regret_mean": summary.mean,
+                "regret_ci95": [summary.low, summary.high],
+                "regret_ci95_method": summary.method,
+                "regret_standard_error": summary.standard_error if math.isfinite(summary.standard_error) else None,
+                "regret_quantiles": {
+                    "0.05": summary.quantiles[0.05],
+                    "0.5": summary.quantiles[0.5],
+                    "0.95": summary.quantiles[0.95],
+                },
+                "reward_mean": float(result.reward(label)[:, -1].mean()),
+                "best_set_share": result.best_share(label),
+                "microseconds_per_round": float(np.median(result.seconds[row])) / result.study.rounds * 1e6,
+                "difference_to_best": difference
+                and {
+                    "mean": difference.mean,
+                    "ci95": [difference.low, difference.high],
+                    "ci95_method": difference.method,
+                    "smaller_share": difference.smaller_share,
+                },
             }
         )
     return rows
 
 
-def summary_document(result: StudyResult) -> dict[str, Any]:
-    """The summary as JSON; what is not known (a standard error of one run) is null."""
-    study = result.study
-    return {
-        "rounds": study.rounds,
-        "budget": study.rules.budget,
-        **({} if study.rules == Rules(study.rules.budget) else {"rules": study.rules.to_document()}),
-        "replications": study.replications,
-        "seed": study.seed,
-        "seconds": result.elapsed,
-        "best_set": list(result.best_set),
-        "best_do": result.best_do,
-        **({"best_depends": result.best_depends} if study.model.graph.context else {}),
-        "best_value": result.best,
-        "policies": {row["policy"]: _policy_document(row) for row in summary_table(result)},
-    }
+def best_label(result: StudyResult) -> str:
+    """The policy with the least mean regret; the first of equals."""
+    return min(result.labels, key=lambda label: float(result.regret(label)[:, -1].mean()))
 
 
-def _policy_document(row: dict[str, Any]) -> dict[str, Any]:
-    difference = row["difference"]
-    return {
-        "regret_mean": row["mean"],
-        "regret_ci95": [row["low"], row["high"]],
-        "regret_ci95_method": row["method"],
-        "regret_standard_error": row["standard_error"] if math.isfinite(row["standard_error"]) else None,
-        "regret_quantiles": {"0.05": row["q05"], "0.5": row["median"], "0.95": row["q95"]},
-        "reward_mean": row["reward"],
-        "best_set_share": row["best_share"],
-        "microseconds_per_round": row["microseconds"],
-        "difference_to_best": difference
-        and {
-            "mean": difference["mean"],
-            "ci95": [difference["low"], difference["high"]],
-            "ci95_method": difference["method"],
-            "smaller_share": difference["smaller_share"],
-        },
-    }
-
-
-def summary_cells(result: StudyResult) -> Table:
-    """The summary as people read it."""
-    best = best_label(result)
-    several = len(result.labels) > 1
-    heads = ["Policy", "Regret", "95% interval", "Median", "5% to 95%", "Best set", "µs/round"]
-    heads += ["More than best", "95% interval", "Beats best"] if several else []
-    body, methods = [], set()
-    for row in summary_table(result):
-        methods.add(row["method"])
-        cells = [
-            row["policy"],
-            amount(row["mean"]),
-            _interval(row["low"], row["high"], row["method"], amount),
-            amount(row["median"]),
-            f"{amount(row['q05'])} to {amount(row['q95'])}",
-            percent(row["best_share"]),
-            amount(row["microseconds"]),
-        ]
-        if several:
-            difference = row["difference"]
-            if difference is None:
-                cells += ["best", "", ""]
-            else:
-                methods.add(difference["method"])
-                cells += [
-                    signed(difference["mean"]),
-                    _interval(difference["low"], difference["high"], difference["method"], signed),
-                    percent(difference["smaller_share"]),
-                ]
-        body.append(cells)
-    return Table(heads, body, _notes(result, best, several, methods))
-
-
-def _interval(low: float, high: float, method: str, number: Callable[[float], str]) -> str:
+def _interval(ends: list[float], method: str, number: Callable[[float], str]) -> str:
     if method == "none":
         return NOT_KNOWN
-    return f"{number(low)} to {number(high)}" + ("*" if method == "skewed" else "")
+    return " to ".join(map(number, ends)) + ("*" if method == "skewed" else "")
 
 
 def _notes(result: StudyResult, best: str, several: bool, methods: set[str]) -> list[str]:
@@ -176,38 +186,60 @@ def _notes(result: StudyResult, best: str, several: bool, methods: set[str]) -> 
     return notes
 
 
-def summary_text(result: StudyResult, most: int | None = None) -> str:
-    """The summary as an aligned table for a terminal, with the message above and notes below; where `most` characters
-    are too few for the table, its cells stand under each other."""
-    table = summary_cells(result)
-    short = shortened_apart([row[0] for row in table.rows], 32)
-    rows = [table.columns, *([short[row[0]], *row[1:]] for row in table.rows)]
-    widths = [max(columns(row[i]) for row in rows) for i in range(len(table.columns))]
-    lines = [_aligned(row, widths) for row in rows]
-    lines.insert(1, "-" * (sum(widths) + 2 * (len(widths) - 1)))
-    width, above = max(60, columns(lines[1])), [printable(message(result))]
-    if most is not None and columns(lines[1]) > most:
-        lines, width = stacked(rows[0], rows[1:], most), most
-        above = wrap(above[0], most)
-    return "\n".join([*above, "", *lines, "", *(w for n in table.notes for w in wrap(printable(n), width))])
+# -- the headline ----------------------------------------------------------------------------------------------------
+
+_WELL_KNOWN = ("ucb", "eps-greedy", "kl-ucb", "lucb")  # policies, the best known first
 
 
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padding = [" " * (width - columns(cell)) for cell, width in zip(cells, widths, strict=True)]
-    first, *others = zip(cells, padding, strict=True)
-    return "  ".join([first[0] + first[1], *(pad + cell for cell, pad in others)]).rstrip()
+def message(result: StudyResult, *, named: bool = True) -> str:
+    """The study in a sentence, for instance "G1: BLM-LR loses 39 rewards in 10,000 rounds, UCB loses 637": the best
+    beside the best-known policy that clearly lost to it, or the worst where nobody knows any of them.
+
+    named: whether it begins with the name of the paper's graph.
+    """
+    name = paper_name(result.study.model) if named else None
+    prefix = f"{name}: " if name else ""
+    means = {label: float(result.regret(label)[:, -1].mean()) for label in result.labels}
+    best, worst = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
+    rounds = counted(result.study.rounds, "round")
+    loss = headline_amount(means[best])
+    short = shortened_apart(result.labels, 40)
+    lost = f"{short[best]} loses {loss} reward{'' if loss == '1.0' else 's'} in {rounds}"
+    if len(means) == 1:
+        return prefix + lost
+    # One run has no interval: its low end is the difference itself.
+    if best == worst or result.difference(worst, best).low <= 0:
+        return f"{prefix}No clear winner after {rounds} and {counted(result.study.replications, 'run')}"
+    other = _best_known(result, [label for label in means if result.difference(label, best).low > 0]) or worst
+    return f"{prefix}{lost}, {short[other]} loses {headline_amount(means[other])}"
 
 
-def summary_markdown(result: StudyResult) -> str:
-    """The summary as a Markdown section."""
-    return f"## {markdown(message(result))}\n\n{table_markdown(summary_cells(result))}"
+def _best_known(result: StudyResult, losers: list[str]) -> str | None:
+    """The loser that most readers know, whom a headline compares with; None where there is none of these."""
+    policies = result.study.policies
+    return next((label for kind in _WELL_KNOWN for label in losers if policies[label].name == kind), None)
 
 
-def table_markdown(table: Table) -> str:
-    """A table with its notes, names escaped."""
-    lines = [
-        "| " + " | ".join(map(markdown, table.columns)) + " |",
-        "|---" + "|---:" * (len(table.columns) - 1) + "|",
-        *("| " + " | ".join(map(markdown, row)) + " |" for row in table.rows),
-    ]
-    return "\n".join(lines) + "\n" + "".join(f"\n{markdown(note)}\n" for note in table.notes)
+def explanation(result: StudyResult) -> str:
+    """What the curves are."""
+    study = result.study
+    runs = (
+        "One run of each policy."
+        if study.replications == 1
+        else f"Mean of {study.replications:,} runs on common random numbers; band: 95% interval of the mean."
+    )
+    return f"{runs} {sizes(study).capitalize()}. Lower is better."
+
+
+def sizes(study: Study) -> str:
+    """How many variables are set in a round."""
+    allowed = study.problem.allowed()
+    if study.rules.budget is None:
+        return f"{allowed.sizes_in_words()}, at a cost of at most {study.rules.total_cost:g} per round"
+    exactly = "exactly" if allowed.full_only and allowed.budget_alone else "at most"
+    return f"{exactly} {counted(allowed.most + len(allowed.required), 'variable')} set in a round"
+
+
+def paper_name(model: CausalModel) -> str | None:
+    """G1..G5 for the paper's models."""
+    return next((name for name, known in paper.MODELS.items() if known == model), None)

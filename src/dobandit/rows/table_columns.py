@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from dobandit.checks import absent, is_whole, shown
+from dobandit.checks import absent, is_whole, shown, value_in
 from dobandit.errors import ParseError, closest, listed
 from dobandit.rows.columns import Columns
 from dobandit.rows.export import BOOKKEEPING, DO, SEEN, TRIAL, headings
@@ -30,9 +30,6 @@ _NOTHING = ("none", "nothing", "na", "nan", "observational")
 _DO_CELL = "do cell"  # the kind of a column that names what was set
 _STATE, _COUNT, _NUMBER = TRIAL + "state", TRIAL + "count", TRIAL + "number"
 _TIME, _SUMMED = TRIAL + "closed_at", TRIAL + "summed"
-_WORDS: dict[str, int | None] = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
-_WORDS |= {"y": 1, "n": 0, "t": 1, "f": 0}
-_WORDS |= dict.fromkeys(["", "na", "n/a", "null", "none"])  # as other programs write an empty cell, and NaN
 
 
 class Reading(NamedTuple):
@@ -230,14 +227,10 @@ def _cell(cell: Any) -> Any:
     """The value of a cell, None where it is empty; what is no number is left for the columns to judge."""
     if not isinstance(cell, str):
         return None if absent(cell) else cell
-    word = cell.strip().lower()
-    if word in _WORDS:
-        return _WORDS[word]
     try:
-        number = float(word.replace("_", "?"))  # which Python allows within numbers
+        return value_in(cell)
     except ValueError:
         return cell
-    return None if absent(number) else number
 
 
 # -- cells that say what was set ---------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dobandit.cli import options
+from dobandit.cli.experiments import common, count_of, of_experiment
 from dobandit.cli.experiments import printing as out
-from dobandit.cli.experiments.group import common, count_of, of_experiment
 from dobandit.cli.output import answer, print_json, say
 from dobandit.documents import live as documents
 from dobandit.errors import ExperimentError

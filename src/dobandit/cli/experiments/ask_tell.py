@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dobandit.cli import options
+from dobandit.cli.experiments import common, of_experiment
 from dobandit.cli.experiments import printing as out
-from dobandit.cli.experiments.group import common, of_experiment
 from dobandit.cli.output import answer, print_json
 from dobandit.documents import live as documents
 from dobandit.errors import DobanditWarning
@@ -64,14 +64,15 @@ def ask_command(experiment: Experiment, count: int, as_json: bool, **words: Any)
 @click.option("--issued", type=click.IntRange(min=1), help="Which of several hand-outs is told (see ask).")
 @common
 def tell_command(experiment: Experiment, trial: int, observation: Any, issued: int | None, as_json: bool) -> None:
-    """Variables left out, or given as NAME=?, were not seen; one without any cause that was not set was 0. A trial of
-    many rounds is told at once with --rows, whose columns are the variables. The same told twice changes nothing.
+    """Values are numbers, or yes and no. Variables left out, or given as NAME=?, were not seen; one without any cause
+    that was not set was 0. A trial of many rounds is told at once with --rows, whose columns are the variables. The
+    same told twice changes nothing.
 
     \b
     Examples:
-      dobandit experiment tell spring 3 visit=1 buy=0
+      dobandit experiment tell spring 3 visit=yes buy=no
       dobandit experiment tell spring 4 --rows monday.csv
-      printf 'visit,buy,count\\n0,0,880\\n1,1,120\\n' | dobandit experiment tell spring 5 --rows -
+      cut -d, -f2-4 tuesday.csv | dobandit experiment tell spring 5 --rows -
       echo '{"visit": 1, "buy": null}' | dobandit experiment tell spring 3 --json-file -
     """
     told = experiment.tell(trial, observation, issued)

@@ -9,8 +9,8 @@ import click
 
 from dobandit.cli import options
 from dobandit.cli.check import MEDIATORS
+from dobandit.cli.experiments import common, count_of, name_argument
 from dobandit.cli.experiments import printing as out
-from dobandit.cli.experiments.group import common, count_of
 from dobandit.cli.experiments.printing import Fact, digits, duration, estimated, moment, print_facts, values
 from dobandit.cli.output import answer, names, print_json, print_table, say
 from dobandit.cli.storage import kept, opened
@@ -106,8 +106,8 @@ def create_command(
     if mediators and not settable_said:
         say(f"note: {names(mediators)} can be set, though other variables cause it; {MEDIATORS}")
     click.echo()
-    known = [f"--context {one}=_" for one in experiment.graph.context]
-    say(" ".join([f"next: {out.command_line(experiment, 'ask', [name])}", *known]))
+    known = [word for variable in experiment.graph.context for word in ("--context", f"{variable}=_")]
+    say(f"next: {out.command_line(experiment, 'ask', [name], known)}")
     out.password_note(experiment)
 
 
@@ -131,7 +131,7 @@ def list_command(storage: str, as_json: bool) -> None:
 
 
 @click.command("show")
-@click.argument("name")
+@name_argument
 @common
 def show_command(name: str, storage: str, as_json: bool) -> None:
     """\b
@@ -145,7 +145,7 @@ def show_command(name: str, storage: str, as_json: bool) -> None:
 
 
 @click.command("rename")
-@click.argument("name")
+@name_argument
 @click.argument("new")
 @common
 def rename_command(name: str, new: str, storage: str, as_json: bool) -> None:
@@ -159,7 +159,7 @@ def rename_command(name: str, new: str, storage: str, as_json: bool) -> None:
 
 
 @click.command("delete")
-@click.argument("name")
+@name_argument
 @click.option("--yes", is_flag=True, help="Do not ask first.")
 @common
 @click.pass_context

@@ -5,18 +5,145 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dobandit.errors import ReportError
 from dobandit.report.figures import Figure
-from dobandit.report.regret_curves import COLOURS, LABEL_GAP, EndLabel, RegretFigure, RegretPanel
+from dobandit.report.layers import spread
+from dobandit.report.summary import explanation, message
 from dobandit.report.svg.axes import TITLED, Frame
 from dobandit.report.svg.bar_charts import Scale, Value, values_panel
 from dobandit.report.svg.elements import Drawing, Panel, breadth_of, element, number, path_through, text_of, words
 from dobandit.simulation.result import StudyResult
-from dobandit.texts import amount, counted, headline_amount, shortened
+from dobandit.simulation.summaries import curve_interval
+from dobandit.texts import amount, counted, headline_amount, shortened, shortened_apart
 
 _WIDE, _NARROW, _PLOT = 570.0, 350.0, 240.0  # pixels
 _SAMPLE = 26.0
+COLOURS = 10  # of curves: c0 to c9 of the style
+DASHES = ("", "9 3", "2 2", "9 3 2 3", "5 2", "14 4")
+LABEL_GAP = 16.0  # pixels
+_POINTS = 160
+_LONGEST_LABEL = 28
+_LOW = 0.25  # a final regret below this share of the largest one counts as "near the bottom"
+
+Numbers = NDArray[np.float64]
+
+
+class Curve(NamedTuple):
+    rounds: Numbers
+    mean: Numbers
+    low: Numbers
+    high: Numbers
+
+
+class EndLabel(NamedTuple):
+    policy: str
+    name: str
+    amount: str
+    at: float  # where the curve ends, in units of the axis
+    place: float  # where the label stands
+
+
+class RegretPanel(NamedTuple):
+    title: str
+    log: bool  # whether rounds are on a log scale
+    first: int  # the axis of rounds
+    last: int
+    top: float  # the axis of regret, from 0; curves may go beyond it
+    curves: dict[str, Curve]
+    labels: list[EndLabel]
+
+
+class RegretFigure(NamedTuple):
+    title: str
+    subtitle: str
+    policies: list[str]
+    height: float
+    panels: list[RegretPanel]
+
+    @property
+    def looks(self) -> dict[str, tuple[int, str]]:
+        """Colour and dash of each policy. Dashes shift with each turn through the colours, so that no two of 60
+        policies look alike."""
+        return {
+            policy: (i % COLOURS, DASHES[(i + i // COLOURS) % len(DASHES)]) for i, policy in enumerate(self.policies)
+        }
+
+
+def regret_figure(result: StudyResult, *, title: str | None = None, subtitle: str | None = None) -> RegretFigure:
+    """The title is the study's message unless one is given; "" leaves it out."""
+    labels = result.labels
+    height = max(320.0, (LABEL_GAP + 2) * len(labels))
+    curves = {label: Curve(result.grid.astype(float), *curve_interval(result.regret(label))) for label in labels}
+    panels = [_whole_run(result, curves, height)]
+    if result.study.rounds >= 20 and len(result.grid) >= 10:
+        panels.append(_close_up(result, curves, height))
+    return RegretFigure(
+        message(result) if title is None else title,
+        explanation(result) if subtitle is None else subtitle,
+        labels,
+        height,
+        panels,
+    )
+
+
+def _whole_run(result: StudyResult, curves: dict[str, Curve], height: float) -> RegretPanel:
+    rounds, top = result.study.rounds, _top(list(curves.values()))
+    kept = _places(result.grid, np.linspace(1, rounds, _POINTS))
+    from_zero = {
+        label: Curve(*(np.append(0.0, part) for part in curve)) for label, curve in _thinned(curves, kept).items()
+    }
+    ends = _end_labels(curves, list(curves), top, height)
+    return RegretPanel("Cumulative regret (lost rewards)", False, 0, rounds, top, from_zero, ends)
+
+
+def _close_up(result: StudyResult, curves: dict[str, Curve], height: float) -> RegretPanel:
+    """Rounds on a log scale; where some curves stay near the bottom, the scale of regret is theirs."""
+    finals = {label: float(curve.mean[-1]) for label, curve in curves.items()}
+    bottom = [label for label, final in finals.items() if final <= _LOW * max(finals.values())]
+    bottom = bottom if len(bottom) < len(curves) else []
+    shown = bottom or list(curves)
+    top = _top([curves[label] for label in shown]) * (1.15 if bottom else 1.0)
+    title = "Close-up of the lowest curves, rounds on a log scale" if bottom else "The same, rounds on a log scale"
+    first, last = int(result.grid[0]), result.study.rounds
+    kept = _places(result.grid, np.geomspace(first, last, _POINTS))
+    ends = _end_labels(curves, shown, top, height)
+    return RegretPanel(title, True, first, last, top, _thinned(curves, kept), ends)
+
+
+def _top(curves: list[Curve]) -> float:
+    highest = max(float(curve.high.max()) for curve in curves)
+    return 1.04 * highest if highest > 1e-9 else 1.0
+
+
+def _places(grid: NDArray[np.int64], wanted: Numbers) -> NDArray[np.intp]:
+    """Where in the grid the wanted rounds are, or the next ones after them, and the last."""
+    last = len(grid) - 1
+    return np.unique(np.append(np.minimum(np.searchsorted(grid, wanted), last), last))
+
+
+def _thinned(curves: dict[str, Curve], kept: NDArray[np.intp]) -> dict[str, Curve]:
+    """The points that are kept. Regret is never negative, though its normal interval may be."""
+    return {label: Curve(*(np.maximum(part[kept], 0.0) for part in curve)) for label, curve in curves.items()}
+
+
+def _end_labels(curves: dict[str, Curve], shown: list[str], top: float, height: float) -> list[EndLabel]:
+    """Labels at the right ends, lowest first, kept apart."""
+    ends = sorted((float(curves[label].mean[-1]), label) for label in shown)
+    pixels = [height * end / top for end, _ in ends]
+    short = shortened_apart(list(curves), _LONGEST_LABEL)
+    places = spread(pixels, [LABEL_GAP] * (len(ends) - 1), 2.0, height - 2.0)
+    return [
+        EndLabel(label, short[label], amount(end), end, top * place / height)
+        for (end, label), place in zip(ends, places, strict=True)
+    ]
+
+
+# -- drawn -----------------------------------------------------------------------------------------------------------
 
 
 def regret_drawing(figure: RegretFigure) -> Figure:
