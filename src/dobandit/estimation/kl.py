@@ -65,6 +65,13 @@ def kl_lower(mean: float, count: float, level: float) -> float:
 
 
 @kernel
+def largest_likelihood(seen: float, ones: float) -> float:
+    """The log-likelihood of rows with `ones` ones of `seen` at p = ones / seen."""
+    total = ones * math.log(ones / seen) if ones > 0.0 else 0.0
+    return total + (seen - ones) * math.log((seen - ones) / seen) if ones < seen else total
+
+
+@kernel
 def code_length(seen: float, ones: float) -> float:
     """-log of Krichevsky and Trofimov's (KT) probability of rows with `ones` ones of `seen`: P(X = 1) averaged over
     Jeffreys' prior."""
@@ -77,6 +84,5 @@ def code_length_interval(seen: float, ones: float, nats: float) -> tuple[float, 
     l(p) = l(q) + seen KL(q, p)."""
     if seen <= 0.0:
         return 0.0, 1.0
-    mean, zeros, level = ones / seen, seen - ones, code_length(seen, ones) + nats
-    level += (ones * math.log(mean) if ones > 0.0 else 0.0) + (zeros * math.log1p(-mean) if zeros > 0.0 else 0.0)
+    mean, level = ones / seen, code_length(seen, ones) + nats + largest_likelihood(seen, ones)
     return kl_lower(mean, seen, level), kl_upper(mean, seen, level)
