@@ -135,7 +135,7 @@ def with_kernels(loop: F, **kernels: Any) -> F:
     plan takes 0.7 us a call, as long as a whole round of BLM-LR (docs/decisions/0002-compiled-kernels.md).
     """
     function = getattr(loop, "py_func", loop)
-    names = [getattr(one, "py_func", one).__name__ for one in kernels.values()]
+    names = [getattr(one, "py_func", one).__qualname__ for one in kernels.values()]
     twin = _renamed(function, {**function.__globals__, **kernels}, "_".join([function.__qualname__, *names]))
     return cast(F, kernel(twin))
 

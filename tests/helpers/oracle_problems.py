@@ -14,7 +14,8 @@ from dobandit.oracle.action_list import action_list
 from dobandit.oracle.actions import Allowed, order_of
 from dobandit.oracle.boxed import boxed, boxed_index
 from dobandit.oracle.frontier import frontier_of
-from dobandit.oracle.per_pattern import pattern_index, per_pattern
+from dobandit.oracle.interval_pass import interval_pass
+from dobandit.oracle.per_pattern import pattern_index
 from dobandit.oracle.rules import Rules
 from dobandit.oracle.upper_means import upper_index, upper_means
 from dobandit.policy.engine import no_context
@@ -66,7 +67,7 @@ class Learned:
     def per_pattern(self, links, actions=None, context=None):
         arrays, actions = link_arrays(links, np.maximum(np.diff(self.layout.ptr)[1:], 1.0)), actions or self.actions
         self.state = self.state._replace(points=write_links(self.state.nodes, arrays))
-        return self.scores(pattern_index, per_pattern(actions, frontier_of(self.graph, actions.order)), context)
+        return self.scores(pattern_index, interval_pass(actions, frontier_of(self.graph, actions.order)), context)
 
     def by_name(self, links):
         return dict(zip(self.graph.nodes, links, strict=True))

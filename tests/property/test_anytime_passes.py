@@ -12,7 +12,7 @@ from scipy.special import xlog1py, xlogy
 from dobandit import CausalGraph
 from dobandit.estimation.anytime import spare_nats
 from dobandit.estimation.belief import cells_of
-from dobandit.estimation.marginal_likelihood import code_length
+from dobandit.estimation.kl import code_length
 from dobandit.model.links import logistic
 from dobandit.oracle.actions import Action, Actions
 from dobandit.policy.engine import Situation, no_context

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from dobandit.estimation.belief import Belief
 from dobandit.estimation.cholesky import dot, factorise, solve_factored
-from dobandit.estimation.kl import kl_lower, kl_upper
+from dobandit.estimation.kl import code_length_interval
 from dobandit.estimation.log_likelihood import (
     ALONG,
     CENTRE,
@@ -47,7 +47,7 @@ from dobandit.estimation.log_likelihood import (
     node_loss,
     scratch,
 )
-from dobandit.estimation.marginal_likelihood import code_length, predicted_length, promised_length
+from dobandit.estimation.marginal_likelihood import predicted_length, promised_length
 from dobandit.estimation.score_equation import LARGEST
 from dobandit.kernels import kernel
 from dobandit.model.link_kernels import IDENTITY, value_at
@@ -79,18 +79,8 @@ def table_intervals(nodes: Any, cells: Any, v: int, nats: float) -> tuple[Array,
     if node["width"] > 0:  # else it cannot happen by itself
         for k in range(node["cells"]):
             cell = cells[node["cell"] + k]
-            low[k], high[k] = table_interval(cell["seen"], cell["total"], nats + math.log(float(node["cells"])))
+            low[k], high[k] = code_length_interval(cell["seen"], cell["total"], nats + math.log(float(node["cells"])))
     return low, high
-
-
-@kernel
-def table_interval(seen: float, ones: float, nats: float) -> tuple[float, float]:
-    """The ends of {p: l(p) <= KT + nats}. With q = s / c, l(p) = l(q) + c KL(q, p): they are those of `kl`."""
-    if seen <= 0.0:
-        return 0.0, 1.0
-    mean, zeros, level = ones / seen, seen - ones, code_length(seen, ones) + nats
-    level += (ones * math.log(mean) if ones > 0.0 else 0.0) + (zeros * math.log1p(-mean) if zeros > 0.0 else 0.0)
-    return kl_lower(mean, seen, level), kl_upper(mean, seen, level)
 
 
 @kernel

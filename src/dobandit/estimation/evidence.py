@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit.estimation.kl import code_length, largest_likelihood
 from dobandit.graph.causal_graph import GraphArrays
 from dobandit.graph.ordering import offsets
 from dobandit.kernels import kernel, record
@@ -33,7 +34,6 @@ SHIFTS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)
 GRID = 64  # points of Jeffreys' prior: far apart by 1 / 40 at p = 1/2, which is as much as 400 rows can tell
 _FAR = 20.0  # nats below the best point of the grid from which on points are left out: E is the smaller for it
 MOST_SHIFTED = 64  # parent patterns up to which shifts are tried
-_LOG_PI = math.log(math.pi)
 _P = np.sin(math.pi * (np.arange(GRID) + 0.5) / (2 * GRID)) ** 2  # Gauss-Chebyshev: equal weights
 _LOG_ODDS = np.log(_P) - np.log1p(-_P) + np.array([0.0, *SHIFTS])[:, None]
 LOG_P, LOG_Q = -np.logaddexp(0.0, -_LOG_ODDS), -np.logaddexp(0.0, _LOG_ODDS)  # of the grid, and of the grid shifted
@@ -107,23 +107,6 @@ def count_rounds(
 
 
 @kernel
-def largest(n: float, s: float) -> float:
-    """Log-likelihood of s ones in n rows at p = s / n."""
-    total = 0.0
-    if s > 0.0:
-        total += s * math.log(s / n)
-    if s < n:
-        total += (n - s) * math.log((n - s) / n)
-    return total
-
-
-@kernel
-def jeffreys(n: float, s: float) -> float:
-    """Log chance of rows with s ones of n, p drawn from Beta(1/2, 1/2)."""
-    return math.lgamma(s + 0.5) + math.lgamma(n - s + 0.5) - math.lgamma(n + 1.0) - _LOG_PI
-
-
-@kernel
 def log_add(a: float, b: float) -> float:
     top = max(a, b)
     return top + math.log1p(math.exp(min(a, b) - top)) if top > -math.inf else top
@@ -142,7 +125,9 @@ def ceiling(alternative: Any, cells: Any) -> float:
     for at in range(alternative["cell"], alternative["cell"] + 2 * alternative["patterns"], 2):
         n0, s0, n1, s1 = cells[at]["seen"], cells[at]["ones"], cells[at + 1]["seen"], cells[at + 1]["ones"]
         if n0 > 0 and n1 > 0:
-            total += half_aside(largest(n0, s0) + largest(n1, s1) - largest(n0 + n1, s0 + s1))
+            total += half_aside(
+                largest_likelihood(n0, s0) + largest_likelihood(n1, s1) - largest_likelihood(n0 + n1, s0 + s1)
+            )
     return total
 
 
@@ -156,8 +141,8 @@ def log_ratio(alternative: Any, cells: Any, shares: Any) -> float:
         n0, s0, n1, s1 = zero["seen"], zero["ones"], one["seen"], one["ones"]
         if n0 == zero["shared"] and n1 == one["shared"]:
             continue
-        null, zero["shared"], one["shared"] = largest(n0 + n1, s0 + s1), n0, n1
-        shares[k, 0] = half_aside(jeffreys(n0, s0) + jeffreys(n1, s1) - null)
+        null, zero["shared"], one["shared"] = largest_likelihood(n0 + n1, s0 + s1), n0, n1
+        shares[k, 0] = half_aside(-code_length(n0, s0) - code_length(n1, s1) - null)
         for shift in range(1, members):
             evidence = shifted(shift, float(s0), float(n0 - s0), float(s1), float(n1 - s1))
             shares[k, shift] = half_aside(evidence - null)

@@ -16,12 +16,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from dobandit.estimation.anytime import narrow_promised, pattern_intervals, spare_nats, table_interval, table_intervals
+from dobandit.estimation.anytime import narrow_promised, pattern_intervals, spare_nats, table_intervals
 from dobandit.estimation.belief import Belief, cells_of
+from dobandit.estimation.kl import code_length_interval
 from dobandit.estimation.mixture import mix_round
-from dobandit.kernels import inlined, kernel
+from dobandit.kernels import inlined, kernel, with_kernels
 
 _CELL, _NODE = 0.02, 0.05  # by which share rows have to grow
+KEEP: Any = None  # what is kept, which `kernels.with_kernels` puts into the learner
 _PATTERNS = 64  # a promised node of so many patterns waits for one more row each time
 
 
@@ -35,7 +37,7 @@ def keep_intervals(state: Belief, order: Sequence[int], delta: float) -> Any:
     for v in order:
         if state.nodes["width"][v] == 0:  # it cannot happen by itself
             state.cells["high"][cells_of(state, v)] = 0.0
-    return learn_keeping_all if state.nodes["promised"][list(order)].any() else learn_keeping_tables
+    return with_kernels(learn_keeping, KEEP=keep_all if state.nodes["promised"][list(order)].any() else keep_tables)
 
 
 def look_again(state: Belief) -> None:
@@ -47,27 +49,18 @@ def look_again(state: Belief) -> None:
 
 
 @kernel
-def learn_keeping_tables(belief: Any, values: Any, was_set: Any, counts: Any) -> None:
-    """The mixture, and the intervals of tables."""
+def learn_keeping(belief: Any, values: Any, was_set: Any, counts: Any) -> None:
+    """The mixture, and the intervals that KEEP keeps."""
     for t in range(len(values)):
         for _ in range(counts[t]):
             mix_round(belief, values[t], was_set[t])
-            keep_tables(belief.nodes, belief.slots, belief.cells, values[t], was_set[t])
-
-
-@kernel
-def learn_keeping_all(belief: Any, values: Any, was_set: Any, counts: Any) -> None:
-    """The mixture, and the intervals of tables and of promised nodes."""
-    for t in range(len(values)):
-        for _ in range(counts[t]):
-            mix_round(belief, values[t], was_set[t])
-            keep_tables(belief.nodes, belief.slots, belief.cells, values[t], was_set[t])
-            keep_promised(belief.nodes, belief.cells, belief.bits, belief.points)
+            KEEP(belief, values[t], was_set[t])
 
 
 @inlined
-def keep_tables(nodes: Any, slots: Any, cells: Any, values: Any, was_set: Any) -> None:
+def keep_tables(belief: Any, values: Any, was_set: Any) -> None:
     """Where that is due, the cell of every table that a round has joined."""
+    nodes, slots, cells = belief.nodes, belief.slots, belief.cells
     for v in range(1, len(values)):
         node = nodes[v]
         if node["nats"] > 0.0 and node["promised"] == 0:
@@ -75,7 +68,7 @@ def keep_tables(nodes: Any, slots: Any, cells: Any, values: Any, was_set: Any) -
             cell = cells[node["cell"] + k]
             if there and cell["seen"] >= cell["due"]:
                 level = node["nats"] + math.log(float(node["cells"]))
-                cell["low"], cell["high"] = table_interval(cell["seen"], cell["total"], level)
+                cell["low"], cell["high"] = code_length_interval(cell["seen"], cell["total"], level)
                 cell["due"] = cell["seen"] + max(1.0, _CELL * cell["seen"])
 
 
@@ -90,6 +83,13 @@ def cell_of_round(node: Any, slots: Any, v: int, values: Any, was_set: Any) -> t
         if j >= node["constant"] and x > 0.5:
             cell |= 1 << (j - node["constant"])
     return there, cell
+
+
+@inlined
+def keep_all(belief: Any, values: Any, was_set: Any) -> None:
+    """Tables, and promised nodes."""
+    keep_tables(belief, values, was_set)
+    keep_promised(belief.nodes, belief.cells, belief.bits, belief.points)
 
 
 @kernel

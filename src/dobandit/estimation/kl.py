@@ -62,3 +62,27 @@ def kl_upper(mean: float, count: float, level: float) -> float:
 def kl_lower(mean: float, count: float, level: float) -> float:
     """The smallest q with count KL(mean, q) <= level; 0 where nothing was counted."""
     return min(1.0 - kl_upper(1.0 - mean, count, level), mean) if count > 0.0 else 0.0
+
+
+@kernel
+def largest_likelihood(seen: float, ones: float) -> float:
+    """The log-likelihood of rows with `ones` ones of `seen` at p = ones / seen."""
+    total = ones * math.log(ones / seen) if ones > 0.0 else 0.0
+    return total + (seen - ones) * math.log((seen - ones) / seen) if ones < seen else total
+
+
+@kernel
+def code_length(seen: float, ones: float) -> float:
+    """-log of Krichevsky and Trofimov's (KT) probability of rows with `ones` ones of `seen`: P(X = 1) averaged over
+    Jeffreys' prior."""
+    return math.lgamma(seen + 1.0) + math.log(math.pi) - math.lgamma(ones + 0.5) - math.lgamma(seen - ones + 0.5)
+
+
+@kernel
+def code_length_interval(seen: float, ones: float, nats: float) -> tuple[float, float]:
+    """The ends of {p: l(p) <= KT + nats}, l(p) = -log of p's probability of the rows. With q = ones / seen,
+    l(p) = l(q) + seen KL(q, p)."""
+    if seen <= 0.0:
+        return 0.0, 1.0
+    mean, level = ones / seen, code_length(seen, ones) + nats + largest_likelihood(seen, ones)
+    return kl_lower(mean, seen, level), kl_upper(mean, seen, level)

@@ -21,6 +21,7 @@ import math
 from typing import Any
 
 from dobandit.estimation.cholesky import dot, factorise, solve_factored
+from dobandit.estimation.kl import code_length
 from dobandit.estimation.log_likelihood import (
     HESS,
     LEAN,
@@ -39,12 +40,6 @@ from dobandit.model.link_kernels import IDENTITY, LOGISTIC
 _LINE, _CURVE = 4.0, 0.25  # prior precision of a weight: a standard deviation of 1/2, and of 2
 _BARRIER = 0.5  # keeps theta_0 as far from the end of a domain as KT's half of an imagined row would
 _INSIDE = 0.99  # of the way to the end of the domain
-
-
-@kernel
-def code_length(seen: float, ones: float) -> float:
-    """-log of Krichevsky and Trofimov's probability of `ones` ones among `seen` rows."""
-    return math.lgamma(seen + 1.0) + math.log(math.pi) - math.lgamma(ones + 0.5) - math.lgamma(seen - ones + 0.5)
 
 
 @kernel

@@ -38,8 +38,6 @@ class ExactPass(NamedTuple):
     steps: NDArray[Any]  # STEP
     states: NDArray[Any]  # STATE
     tables: NodeTables
-    low: Array  # by pattern: the ends of an interval with a proof
-    high: Array
     known: Array  # (depths, columns) value given to a node, NaN: free
     weight: Array  # (states, columns)
     value: Array  # (states, columns) E[Y] from there on
@@ -50,10 +48,9 @@ def exact_pass(graph: CausalGraph, actions: ActionList, frontier: Frontier) -> E
     widest, states = int(np.diff(graph.arrays.parent_ptr).max(initial=1)), len(frontier.states)
     columns = columns_for(len(actions.scores), states)
     tables = node_tables(frontier.steps, widest, columns)
-    low, high = np.zeros((2, len(tables.mean)))
     known = np.full((len(actions.order), columns), math.nan)
     weight, value = np.zeros((2, states, columns))
-    return ExactPass(actions, *frontier, tables, low, high, known, weight, value)
+    return ExactPass(actions, *frontier, tables, known, weight, value)
 
 
 @inlined

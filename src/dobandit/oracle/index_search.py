@@ -17,16 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.kernels import inlined, kernel, record
+from dobandit.kernels import inlined, kernel, record, with_kernels
 from dobandit.oracle.action_list import TIE, ActionList, action_list
 from dobandit.oracle.actions import Actions, Allowed
-from dobandit.oracle.boxed import boxed_index
-from dobandit.oracle.mean_field import fill_nodes, index_with, score_means
-from dobandit.oracle.per_pattern import fill_upper_tables, score_per_pattern
-from dobandit.oracle.upper_means import upper_index
+from dobandit.oracle.mean_field import fill_nodes, index_with, mean_field_index, score_means
+from dobandit.oracle.per_pattern import fill_upper_tables, pattern_index, score_per_pattern
 
 EXCHANGES = 3  # rounds of exchanges at most
 LOOKS = 16  # levers that are looked at whatever they gained before
+EVALUATE: Any = None  # the evaluator of the only action of a list, which `kernels.with_kernels` puts in
+INDEX: Any = None  # its index of the levers taken
 # A variable and a value: where in the order it stands, its cost, what it added to the index when last looked at.
 LEVER = record(id="i8", to="f8", depth="i8", cost="f8", gain="f8", looked="i8")
 # required: the first so many levers are always taken; most: levers that may be taken; full: whether levers are taken as
@@ -191,20 +191,6 @@ def index_by_means(belief: Any, plan: Any, fixed: Any, reach: Any, count: int, l
 
 
 @kernel
-def index_by_upper_means(belief: Any, plan: Any, fixed: Any, reach: Any, count: int, lever: int) -> float:
-    write_taken(plan.actions, plan.levers, plan.taken, count)
-    upper_index(belief, plan.inner, fixed, reach, reach)
-    return plan.actions.scores[0]["index"]
-
-
-@kernel
-def index_by_box(belief: Any, plan: Any, fixed: Any, reach: Any, count: int, lever: int) -> float:
-    write_taken(plan.actions, plan.levers, plan.taken, count)
-    boxed_index(belief, plan.inner, fixed, reach, reach)
-    return plan.actions.scores[0]["index"]
-
-
-@kernel
 def index_by_patterns(belief: Any, plan: Any, fixed: Any, reach: Any, count: int, lever: int) -> float:
     write_taken(plan.actions, plan.levers, plan.taken, count)
     score_per_pattern(plan.inner, fixed)
@@ -212,26 +198,33 @@ def index_by_patterns(belief: Any, plan: Any, fixed: Any, reach: Any, count: int
 
 
 @kernel
+def index_by_evaluator(belief: Any, plan: Any, fixed: Any, reach: Any, count: int, lever: int) -> float:
+    write_taken(plan.actions, plan.levers, plan.taken, count)
+    EVALUATE(belief, plan.inner, fixed, reach, reach)
+    return plan.actions.scores[0]["index"]
+
+
+@kernel
 def search_means(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> None:
-    """On the index of `mean_field`."""
     fill_nodes(belief, plan.inner)
     search(index_by_means, belief, plan, fixed, reach, draws)
 
 
 @kernel
-def search_upper_means(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> None:
-    """On the index of `upper_means`."""
-    search(index_by_upper_means, belief, plan, fixed, reach, draws)
-
-
-@kernel
-def search_box(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> None:
-    """On the index of `boxed`."""
-    search(index_by_box, belief, plan, fixed, reach, draws)
-
-
-@kernel
 def search_patterns(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> None:
-    """On the index of `per_pattern`."""
     fill_upper_tables(belief, plan.inner, reach)
     search(index_by_patterns, belief, plan, fixed, reach, draws)
+
+
+@kernel
+def search_evaluator(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> None:
+    search(INDEX, belief, plan, fixed, reach, draws)
+
+
+def search_on(evaluate: Any) -> Any:
+    """The kernel that searches on the index of an evaluator."""
+    if evaluate is mean_field_index:
+        return search_means
+    if evaluate is pattern_index:
+        return search_patterns
+    return with_kernels(search_evaluator, INDEX=with_kernels(index_by_evaluator, EVALUATE=evaluate))

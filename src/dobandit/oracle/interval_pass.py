@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 from dobandit.estimation.anytime import pattern_intervals
 from dobandit.estimation.belief import Belief
 from dobandit.graph.causal_graph import CausalGraph
-from dobandit.kernels import inlined, kernel
+from dobandit.kernels import kernel
 from dobandit.oracle.action_list import ActionList, tie_floor
 from dobandit.oracle.exact_pass import exact_index, expect_actions
 from dobandit.oracle.frontier import Frontier, columns_for, frontier_of
-from dobandit.oracle.mean_field import mean_field_index
-from dobandit.oracle.upper_means import upper_index
 
 MOST_SEARCHED = 8  # causes of a node whose link is promised: the ends of each pattern take a search of their own
+INDEX: Any = None  # the evaluator whose index chooses within the leeway, which `kernels.with_kernels` puts in
 Array = NDArray[np.float64]
 
 
@@ -76,19 +75,23 @@ def fill_intervals(plan: IntervalPass, state: Belief, nats: float) -> None:
 
 
 @kernel
+def highest_means(plan: Any, fixed: Any) -> None:
+    """plan.ends = the upper end of E[Y] of every action, from the intervals as they stand."""
+    expect_actions(
+        plan.steps, plan.states, plan.actions.held, plan.low, plan.high, fixed, plan.known, plan.value, True, plan.ends
+    )
+
+
+@kernel
 def bound_actions(plan: Any, fixed: Any) -> None:
     """The ends of E[Y] of every action, from the intervals as they stand."""
-    scores, ends = plan.actions.scores, plan.ends
-    for highest in range(2):
-        expect_actions(
-            plan.steps, plan.states, plan.actions.held, plan.low, plan.high, fixed, plan.known, plan.value,
-            highest == 1, ends,
-        )  # fmt: skip
-        for i in range(len(scores)):
-            if highest:
-                scores[i]["high"] = ends[i]
-            else:
-                scores[i]["low"] = ends[i]
+    scores, ends, held = plan.actions.scores, plan.ends, plan.actions.held
+    expect_actions(plan.steps, plan.states, held, plan.low, plan.high, fixed, plan.known, plan.value, False, ends)
+    for i in range(len(scores)):
+        scores[i]["low"] = ends[i]
+    highest_means(plan, fixed)
+    for i in range(len(scores)):
+        scores[i]["high"] = ends[i]
 
 
 @kernel
@@ -113,9 +116,11 @@ def highest_index(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) ->
         plan.actions.scores[i]["index"] = plan.actions.scores[i]["high"]
 
 
-@inlined
-def keep_leeway(belief: Any, plan: Any, fixed: Any, reach: Any) -> None:
-    """-inf for the index of every action that may not be played; without optimism (reach 0) all may."""
+@kernel
+def leeway_index(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> None:
+    """The index of the evaluator INDEX; -inf for every action that may not be played. Without optimism (reach 0) all
+    may."""
+    INDEX(belief, plan.index, fixed, reach, draws)
     scores = plan.actions.scores
     if reach[plan.actions.order[len(plan.actions.order) - 1]] <= 0.0:
         return
@@ -127,24 +132,3 @@ def keep_leeway(belief: Any, plan: Any, fixed: Any, reach: Any) -> None:
         low, high = scores[i]["low"], scores[i]["high"]
         if high + plan.share[0] * (high - low) < tie_floor(best):
             scores[i]["index"] = -math.inf
-
-
-@kernel
-def leeway_exact(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> None:
-    """Within the leeway, the index of `exact_pass`."""
-    exact_index(belief, plan.index, fixed, reach, draws)
-    keep_leeway(belief, plan, fixed, reach)
-
-
-@kernel
-def leeway_field(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> None:
-    """Within the leeway, the index of `mean_field`."""
-    mean_field_index(belief, plan.index, fixed, reach, draws)
-    keep_leeway(belief, plan, fixed, reach)
-
-
-@kernel
-def leeway_upper(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> None:
-    """Within the leeway, the index of `upper_means`."""
-    upper_index(belief, plan.index, fixed, reach, draws)
-    keep_leeway(belief, plan, fixed, reach)

@@ -200,14 +200,9 @@ def reached(node: Any, slots: Any, field: Any) -> bool:
 def score_means(belief: Any, plan: Any, fixed: Any, bonus: float) -> None:
     """Both passes for every action; forwards only where something differs from the action before."""
     nodes, slots, pairs, points, members = belief.nodes, belief.slots, belief.pairs, belief.points, belief.members
-    order, held, scores, field, known = (
-        plan.actions.order,
-        plan.actions.held,
-        plan.actions.scores,
-        plan.field,
-        plan.known,
-    )
-    steps, tables, weights, edges, levels = plan.steps, plan.tables, plan.weights, plan.edges, plan.levels
+    order, held, scores = plan.actions.order, plan.actions.held, plan.actions.scores
+    field, known, weights, edges = plan.field, plan.known, plan.weights, plan.edges
+    steps, tables, levels = plan.steps, plan.tables, plan.levels
     for i in range(len(scores)):
         for depth in range(scores[i]["first"]):
             field[order[depth]]["moved"] = 0

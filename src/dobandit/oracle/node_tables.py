@@ -135,10 +135,8 @@ def node_variances(
                 d = influence[first + i, c]
                 sums[0, c] += d * apart
                 sums[1, c] += d * d * spread
-        if k == OWN_LINES:
-            add_own_lines(nodes, slots, pairs, influence, along, sums, v, first, count)
-        elif k != TABLE:
-            add_line(nodes[v], pairs, patterns, influence, along, sums, base, first, count, k == CURVED)
+        if k != TABLE:
+            add_lines(nodes, slots, pairs, patterns, influence, along, sums, v, base, first, count, k)
         for c in range(columns):
             sums[2, c] += share * (max(sums[1, c], 0.0) + sums[0, c] * sums[0, c])
 
@@ -153,56 +151,38 @@ def said_by(pattern: Any, k: int) -> float:
     return pattern["table"] if k == TABLE else pattern["own"]
 
 
-@inlined
-def add_line(
-    node: Any, pairs: Any, patterns: Any, influence: Any, along: Any, sums: Any, base: int, first: int, count: int,
-    curved: bool,
-) -> None:  # fmt: skip
-    """Add g' A g of a straight line or a curve to sums[1]."""
-    d, at, columns = node["width"], node["square"], sums.shape[1]
-    for j in range(d):
-        for c in range(columns):
-            along[j, c] = 0.0
-    for i in range(count):
-        slope = patterns[base + i]["slope"] if curved else 1.0
-        for j in range(d):
-            if j < node["constant"] or (i >> (j - node["constant"])) & 1:
-                for c in range(columns):
-                    along[j, c] += slope * influence[first + i, c]
-    for i in range(d):
-        for j in range(d):
-            pair = pairs[at + i * d + j]
-            a = pair["covariance"] if curved else pair["inverse"]
-            for c in range(columns):
-                sums[1, c] += along[i, c] * a * along[j, c]
-
-
 @kernel
-def add_own_lines(
-    nodes: Any, slots: Any, pairs: Any, influence: Any, along: Any, sums: Any, v: int, first: int, count: int
-) -> None:
-    """Add the sum of g' A g over the segments to sums[1]: one that matters, where the context is known."""
-    context, node, columns = context_bits(nodes, slots, v), nodes[v], sums.shape[1]
-    d, rest = node["width"], (count - 1) & ~context
-    part, line = 0, node["segments"]  # the context's bits of a pattern; segments come in the order of their numbers
+def add_lines(
+    nodes: Any, slots: Any, pairs: Any, patterns: Any, influence: Any, along: Any, sums: Any, v: int, base: int,
+    first: int, count: int, k: int,
+) -> None:  # fmt: skip
+    """Add g' A g of a straight line or a curve to sums[1], or the sum of g' A g over the lines of segments, of which
+    one matters where the context is known."""
+    node, d, columns = nodes[v], nodes[v]["width"], sums.shape[1]
+    context = context_bits(nodes, slots, v) if k == OWN_LINES else 0
+    line, rest = node["segments"] if k == OWN_LINES else v, (count - 1) & ~context
+    part = 0  # the context's bits of a pattern; segments come in the order of their numbers
     while True:
         for j in range(d):
             for c in range(columns):
                 along[j, c] = 0.0
-        i, some = 0, False
+        i, some = 0, k != OWN_LINES
         while True:  # only the segment's own patterns: a pass over all for each segment would take 4^parents
+            slope = patterns[base + part + i]["slope"] if k == CURVED else 1.0
+            for c in range(0 if some else columns):
+                some = some or influence[first + part + i, c] != 0.0
             for j in range(d):
                 if j < node["constant"] or ((part + i) >> (j - node["constant"])) & 1:
                     for c in range(columns):
-                        along[j, c] += influence[first + part + i, c]
-                        some = some or influence[first + part + i, c] != 0.0
+                        along[j, c] += slope * influence[first + part + i, c]
             i = (i - rest) & rest
             if i == 0:
                 break
         at = nodes[line]["square"]
         for i in range(d if some else 0):
             for j in range(d):
-                a = pairs[at + i * d + j]["inverse"]
+                pair = pairs[at + i * d + j]
+                a = pair["covariance"] if k == CURVED else pair["inverse"]
                 for c in range(columns):
                     sums[1, c] += along[i, c] * a * along[j, c]
         part, line = (part - context) & context, line + 1

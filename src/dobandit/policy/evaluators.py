@@ -16,22 +16,16 @@ from dobandit import limits
 from dobandit.errors import PolicyError
 from dobandit.estimation.belief import Belief, layout_of
 from dobandit.estimation.estimators import least_squares
+from dobandit.kernels import with_kernels
 from dobandit.oracle.action_list import ActionList, action_list
 from dobandit.oracle.actions import MOST_LISTED
 from dobandit.oracle.boxed import boxed, boxed_index
 from dobandit.oracle.exact_pass import exact_index, exact_pass
 from dobandit.oracle.frontier import MOST_PARENTS, frontier_of
-from dobandit.oracle.index_search import index_search, search_box, search_means, search_patterns, search_upper_means
-from dobandit.oracle.interval_pass import (
-    bounded_frontier,
-    highest_index,
-    interval_pass,
-    leeway_exact,
-    leeway_field,
-    leeway_upper,
-)
+from dobandit.oracle.index_search import IndexSearch, index_search, search_on
+from dobandit.oracle.interval_pass import bounded_frontier, highest_index, interval_pass, leeway_index
 from dobandit.oracle.mean_field import mean_field, mean_field_index
-from dobandit.oracle.per_pattern import pattern_index, per_pattern
+from dobandit.oracle.per_pattern import pattern_index
 from dobandit.oracle.posterior_draw import sampled, sampled_field_index, sampled_index
 from dobandit.oracle.upper_means import upper_index, upper_means
 from dobandit.policy.problem import Problem
@@ -51,7 +45,7 @@ class Evaluator(NamedTuple):
     @property
     def searches(self) -> bool:
         """Whether it searches, without a list of all actions."""
-        return self.evaluate in (search_box, search_means, search_patterns, search_upper_means)
+        return isinstance(self.plan, IndexSearch)
 
 
 # Makes the evaluator of a problem for the actions of a list, or for those of the variables that can be set now.
@@ -98,7 +92,7 @@ def upper_patterns(problem: Problem, actions: ActionList | None, available: tupl
             "graph that is not too wide, but this graph is wider. Use CausalUCB, or BLMLR where every link is the "
             "identity."
         )
-    return Evaluator(pattern_index, per_pattern(actions or tried(problem, available), frontier))
+    return Evaluator(pattern_index, interval_pass(actions or tried(problem, available), frontier))
 
 
 def linear_regions(problem: Problem, kind: str, oracle: str) -> EvaluatorMaker:
@@ -122,12 +116,6 @@ def listed_or_searched(problem: Problem, make: EvaluatorMaker, oracle: str, most
 
 def searched(make: EvaluatorMaker) -> EvaluatorMaker:
     """Greedy and exchanges on the index of another evaluator, which scores the actions of a given list."""
-    search = {
-        upper_index: search_upper_means,
-        boxed_index: search_box,
-        pattern_index: search_patterns,
-        mean_field_index: search_means,
-    }
 
     def maker(problem: Problem, actions: ActionList | None, available: tuple[int, ...] | None) -> Evaluator:
         if actions is not None:
@@ -136,7 +124,7 @@ def searched(make: EvaluatorMaker) -> EvaluatorMaker:
 
         def inner(row: ActionList) -> Any:
             evaluator = make(problem, row, available)
-            kernels.append(search[evaluator.evaluate])
+            kernels.append(search_on(evaluator.evaluate))
             return evaluator.plan
 
         largest = not allowed.full_only and make is not field  # as for a list: see `tried`
@@ -202,7 +190,6 @@ def every_action(problem: Problem, actions: ActionList | None, available: tuple[
 
 def guaranteed(state: Belief, share: float) -> EvaluatorMaker:
     """By intervals that hold at every round: their upper ends, or, with a leeway, within it the index of CausalUCB."""
-    within = {exact_index: leeway_exact, mean_field_index: leeway_field, upper_index: leeway_upper}
 
     def make(problem: Problem, actions: ActionList | None, available: tuple[int, ...] | None) -> Evaluator:
         graph, count = problem.graph, problem.allowed(available).count()
@@ -219,7 +206,7 @@ def guaranteed(state: Belief, share: float) -> EvaluatorMaker:
         actions = actions or listed(problem, available)
         if share > 0.0:
             evaluate, plan = optimistic(problem, actions, available)
-            return Evaluator(within[evaluate], interval_pass(actions, frontier, plan, share))
+            return Evaluator(with_kernels(leeway_index, INDEX=evaluate), interval_pass(actions, frontier, plan, share))
         return Evaluator(highest_index, interval_pass(actions, frontier, exact_pass(graph, actions, frontier)))
 
     return make
