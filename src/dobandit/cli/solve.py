@@ -19,8 +19,8 @@ from dobandit.policy.hidden_causes import Hide
 from dobandit.texts import action_words, counted, decimals, fixed, printable, setting_words
 
 if TYPE_CHECKING:
-    from dobandit.fitting.nodes import NodeFit
-    from dobandit.fitting.ranking import Ranked
+    from dobandit.inspect.node_fits import NodeFit
+    from dobandit.inspect.ranking import Ranked
     from dobandit.policy.engine import Interval
     from dobandit.report.ranking_result import RankingResult
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 from dobandit.checks import shown
 from dobandit.client import values
 from dobandit.client.connection import Connected, Connection
+from dobandit.diagnosis.diagnose import Diagnosis
 from dobandit.errors import DobanditWarning, MissingError
 from dobandit.experiment.answers import BestObserved, EdgeEstimate
 from dobandit.experiment.definition import Definition, lease_seconds
-from dobandit.experiment.diagnosis import Diagnosis
 from dobandit.experiment.explanation import Explanation
 from dobandit.experiment.log import check_page, checked_path, number_of
 from dobandit.experiment.status import Status

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, nullcontext, suppress
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dobandit.diagnosis.calibration import Foretold
 from dobandit.errors import StorageError
 from dobandit.rows.columns import Columns, Row, split_batch
 from dobandit.rows.stored_trial import ABANDONED, ASKED, FAILED, OWN, TOLD
@@ -24,7 +24,7 @@ from dobandit.storage.contract import Storage
 from dobandit.storage.storage_errors import damaged
 
 if TYPE_CHECKING:
-    from dobandit.policy.engine import Array, Rounds
+    from dobandit.policy.engine import Rounds
 
 PART = 10_000  # closed trials in memory at a time
 EVERY = 1000  # closed trials after which the sums of a status are kept
@@ -75,17 +75,6 @@ def _without_collector() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-class Foretold(NamedTuple):
-    """E[target] as it was predicted before a round, what then came, and which trial it is of, in the log's order."""
-
-    predicted: Array
-    came: Array
-    trial: NDArray[np.int64]
-
-    def only(self, which: NDArray[Any]) -> Foretold:
-        return Foretold(self.predicted[which], self.came[which], self.trial[which])
 
 
 class RoundCounts(Accumulator):

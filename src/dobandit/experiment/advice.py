@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dobandit.diagnosis.node_diagnosis import AGREES
 from dobandit.estimation.confidence import beta_binomial
 from dobandit.experiment import plain_work
 from dobandit.experiment.answers import observed_of
-from dobandit.experiment.diagnosis.nodes import AGREES
 from dobandit.experiment.reasons import CONTRADICTED, FITS, NOTHING_YET, UNKNOWN, is_reached, sentence_of
 from dobandit.policy.answers import Worth
 from dobandit.policy.engine import Guaranteed, Interval, Rounds
 from dobandit.texts import counted, decimals, fixed
 
 if TYPE_CHECKING:
+    from dobandit.diagnosis.diagnose import Diagnosis
     from dobandit.experiment.accumulator import RoundCounts
-    from dobandit.experiment.diagnosis import Diagnosis
     from dobandit.experiment.state import LogState
     from dobandit.model.weights import Do
     from dobandit.policy.answers import Observed, Recommendation

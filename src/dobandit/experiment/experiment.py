@@ -28,7 +28,7 @@ from dobandit.rows.trial import AskWords, Lease, Names, Told, Trial, trial_of
 from dobandit.storage.contract import Storage, StoredExperiment
 
 if TYPE_CHECKING:
-    from dobandit.experiment.diagnosis import Diagnosis
+    from dobandit.diagnosis.diagnose import Diagnosis
     from dobandit.experiment.explanation import Explanation
     from dobandit.model.weights import Do
     from dobandit.policy.answers import Recommendation

@@ -24,7 +24,7 @@ from dobandit.storage.contract import Storage
 from dobandit.storage.fork_safety import remember, was_left_locked
 
 if TYPE_CHECKING:
-    from dobandit.experiment.diagnosis import Diagnosis
+    from dobandit.diagnosis.diagnose import Diagnosis
     from dobandit.experiment.replayed_learner import ReplayedLearner
 
 MOST_CHECKPOINTS = 64  # places
@@ -172,7 +172,7 @@ class LogState:
 
     def diagnosis(self, now: ReplayedLearner) -> Diagnosis:
         """Worked out once for each state of the log."""
-        from dobandit.experiment.diagnosis import diagnose_rounds  # which needs Numba, and a status does not
+        from dobandit.diagnosis.diagnose import diagnose_rounds  # which needs Numba, and a status does not
 
         if self._diagnosed is None or self._diagnosed[0] != now.position:
             counts, problem = self.counts(now.position), now.learner.problem

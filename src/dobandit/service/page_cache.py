@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from dobandit.diagnosis.diagnose import node_lines
+from dobandit.diagnosis.node_diagnosis import CONTRADICTS
 from dobandit.errors import DobanditError
 from dobandit.experiment.advice import MOST_DIAGNOSED
 from dobandit.experiment.answers import BestObserved, EdgeEstimate, edge_estimates
-from dobandit.experiment.diagnosis import node_lines
-from dobandit.experiment.diagnosis.nodes import CONTRADICTS
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.stretches import CONTEXTS, Contexts, Stretches
 from dobandit.policy.answers import Recommendation

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dobandit.errors import listed
-from dobandit.experiment.accumulator import Foretold
-from dobandit.experiment.diagnosis.calibration import Calibration, calibration_of, last_half, verdict_on
-from dobandit.experiment.diagnosis.link_test import RoundsByVariable
-from dobandit.experiment.diagnosis.nodes import (
+from dobandit.diagnosis.calibration import Calibration, Foretold, calibration_of, last_half, verdict_on
+from dobandit.diagnosis.cells import RoundsByVariable
+from dobandit.diagnosis.node_diagnosis import (
     CONTRADICTS,
     LEARNED,
     UNTESTED,
@@ -22,6 +20,7 @@ from dobandit.experiment.diagnosis.nodes import (
     diagnose_node,
     diagnose_variable,
 )
+from dobandit.errors import listed
 from dobandit.policy.engine import Rounds
 from dobandit.policy.graph_evidence import Finding, GraphEvidence
 from dobandit.policy.learner import Learner

@@ -9,7 +9,7 @@ import numpy as np
 
 from dobandit.experiment.advice import seen_outside
 from dobandit.experiment.status import anytime_mean, mean_of
-from dobandit.fitting.fit import Fit
+from dobandit.inspect.fit import Fit
 from dobandit.oracle.actions import NOTHING, Action, action_of
 from dobandit.policy.answers import Observed, Worth
 from dobandit.policy.engine import Array, Interval

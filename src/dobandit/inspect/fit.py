@@ -17,9 +17,10 @@ from dobandit.errors import GraphError, InterventionError, ModelError, PolicyErr
 from dobandit.experiment.advice import never_set
 from dobandit.experiment.definition import Definition, define
 from dobandit.experiment.replayed_learner import ReplayedLearner, batches_of
-from dobandit.fitting.nodes import TABLE, NodeFit, fit_nodes, node_document
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import as_graph
+from dobandit.inspect.link_choice import TABLE
+from dobandit.inspect.node_fits import NodeFit, fit_nodes, node_document
 from dobandit.model.causal_model import CausalModel
 from dobandit.model.table_model import TableModel
 from dobandit.model.weights import Do
