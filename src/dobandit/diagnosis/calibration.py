@@ -16,6 +16,10 @@ FAR = 3.0  # standard errors between prediction and observation that are no long
 FEWEST = 20  # trials for a verdict on predictions, and rounds for a mean of residuals
 
 
+class DiagnosisTimeoutError(Exception):
+    """A diagnosis was not done within the time that it was given."""
+
+
 class Foretold(NamedTuple):
     """E[target] as it was predicted before a round, what then came, and which trial it is of, in the log's order."""
 

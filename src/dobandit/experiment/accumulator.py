@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import json
 import math
+import time
 from abc import ABC, abstractmethod
 from array import array
 from collections import Counter
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from dobandit.diagnosis.calibration import Foretold
+from dobandit.diagnosis.calibration import DiagnosisTimeoutError, Foretold
 from dobandit.errors import StorageError
 from dobandit.rows.columns import Columns, Row, split_batch
 from dobandit.rows.stored_trial import ABANDONED, ASKED, FAILED, OWN, TOLD
@@ -51,10 +52,13 @@ class Accumulator(ABC):
         """The next closed trials."""
         return storage.closed_fields(experiment, self.position, most, self.fields)
 
-    def follow(self, storage: Storage, experiment: int, until: int) -> None:
-        """Take in the closed trials up to `until`, in parts: a long log is never in memory as a whole."""
+    def follow(self, storage: Storage, experiment: int, until: int, deadline: float = math.inf) -> None:
+        """Take in the closed trials up to `until`, in parts: a long log is never in memory as a whole. deadline: of the
+        monotonic clock; what was taken in by then stays."""
         with _without_collector() if until - self.position > PART else nullcontext():
             while self.position < until:
+                if time.monotonic() > deadline:
+                    raise DiagnosisTimeoutError
                 part = self.read(storage, experiment, min(PART, until - self.position))
                 if not part:
                     storage.counters(experiment)  # which raises where it was deleted meanwhile

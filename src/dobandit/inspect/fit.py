@@ -36,6 +36,7 @@ from dobandit.policy.problem import Links, Problem
 from dobandit.policy.revising import RevisedGraph
 from dobandit.rows.batches import ImportedRows, prior_rows
 from dobandit.rows.columns import columns_of
+from dobandit.texts import as_html
 
 
 class Fit:
@@ -175,6 +176,12 @@ class Fit:
 
     def __repr__(self) -> str:
         return f"Fit({self.rounds:,} rounds, {self.graph!r})"
+
+    def __str__(self) -> str:
+        nodes = [f"  {name}: {node.link or 'too few rows'}, {node.verdict}" for name, node in self.nodes.items()]
+        return "\n".join([f"{self.rounds:,} rounds", *nodes, *self.warnings])
+
+    _repr_html_ = as_html
 
 
 def _contradiction(name: str, node: NodeFit, problem: Problem) -> str:

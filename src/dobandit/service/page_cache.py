@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from dobandit.diagnosis.calibration import DiagnosisTimeoutError
 from dobandit.diagnosis.diagnose import node_lines
 from dobandit.diagnosis.node_diagnosis import CONTRADICTS
 from dobandit.errors import DobanditError
-from dobandit.experiment.advice import MOST_DIAGNOSED
+from dobandit.experiment.advice import DIAGNOSIS_SECONDS
 from dobandit.experiment.answers import BestObserved, EdgeEstimate, edge_estimates
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.stretches import CONTEXTS, Contexts, Stretches
@@ -209,10 +210,12 @@ class PageCache:
         return found
 
     def _findings(self) -> tuple[str, ...]:
-        """Failing diagnoses only. Of a very long log `diagnose` says them when it is asked to."""
-        if self.rounds > MOST_DIAGNOSED:
+        """Failing diagnoses only. Where they take long, `diagnose` says them when it is asked to."""
+        try:
+            with self.state.answering:
+                told = self.state.diagnosis(self.state.now(), DIAGNOSIS_SECONDS)
+        except DiagnosisTimeoutError:
             return ()
-        told = self.experiment.diagnose()
         nodes = [line for node in told.nodes if node.verdict == CONTRADICTS for line in node_lines(node)]
         return (*nodes, *(finding.advice for finding in told.graph), *told.warnings)
 
