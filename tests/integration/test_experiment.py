@@ -252,9 +252,9 @@ def test_a_definition_is_the_same_when_it_is_opened_again():
 
 
 PUBLIC = """
-    abandon ask best_observed close csv_parts definition delta diagnose estimates evaluate explain graph import_history
-    interval_words learner name recommend record rounds_in status storage tell tell_failed to_csv to_pandas to_parquet
-    told_rounds trial trials
+    abandon ask best_observed close columns csv_parts definition delta diagnose estimates evaluate explain graph
+    import_history interval_words learner name recommend record rounds_in status storage tell tell_failed
+    to_csv to_pandas to_parquet told_rounds trial trials
 """
 
 

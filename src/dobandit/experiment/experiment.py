@@ -77,8 +77,8 @@ class Experiment:
     _repr_html_ = as_html
 
     def __dir__(self) -> list[str]:
-        """What users need: how the log is kept is for the parts of an experiment."""
-        return [word for word in super().__dir__() if word not in ("columns", "log")]
+        """What users need: `log` is for the parts of an experiment."""
+        return [word for word in super().__dir__() if word != "log"]
 
     @property
     def name(self) -> str:

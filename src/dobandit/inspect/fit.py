@@ -255,7 +255,7 @@ def fitted(
                 "continuous=True, and import the rounds."
             )
         links = None if links == "auto" else links
-    definition = define(graph, rules, None, None, 0, None, links, False, hide=hide)
+    definition = define(graph, rules, seed=0, links=links, hide=hide)
     count = definition.problem.allowed().count()
     if most is not None and count > most:
         raise InterventionError(

@@ -6,6 +6,8 @@ to the others. A link that bends to the rows gains nothing by it.
 identity     f(x) = x, logistic, exponential (1 - exp(-x), weights from 0 on): maximum likelihood by Fisher's scoring,
              with the curves' prior of the learners (`estimation.mixture`) for the logistic one
 table        (s + k p) / (n + k), p what the line and the logistic curve say on average, k = BACK
+The test of a link (`diagnosis.link_test`) fits by itself: without the prior and the floor, which it must not have,
+12 of 60 choices at 60 rows were other links.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from dobandit.checks import shown
 from dobandit.documents.live import audit_document, listed_document, shown_document, status_document
 from dobandit.errors import ExperimentError, ParseError, PolicyError
 from dobandit.experiment.catalogue import create_experiment
+from dobandit.experiment.definition import SETTING_WORDS
 from dobandit.oracle.rules import RULE_WORDS
 from dobandit.policy.base import Policy
 from dobandit.rows.export import guarded
@@ -36,10 +37,7 @@ from dobandit.storage.access import MANAGE, AuditLine
 from dobandit.storage.contract import StoredExperiment
 
 router, audit_router = APIRouter(tags=["experiments"]), APIRouter(tags=["audit"])
-_WORDS = (
-    *("budget", "horizon", "seed", "lease", "links", "continuous", "effects", "hide", "control", "stop_within"),
-    "randomised",
-)
+_WORDS = ("budget", *SETTING_WORDS, "randomised")
 _MOST_LISTED = 1000
 
 
