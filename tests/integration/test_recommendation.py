@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import dobandit as dob
+from dobandit import limits
 from dobandit.errors import ExperimentError, InterventionError
-from dobandit.experiment import advice
 from dobandit.experiment.reasons import lever_words, may_stop, sentence_of, stop_words
 from dobandit.policy.answers import Recommendation, Worth, lever_effect
 from dobandit.policy.engine import Interval
@@ -38,7 +38,7 @@ def play(test, rounds, weights=(0.1, 0.05, 0.7), seed=0):
 
 def test_a_verdict_is_waited_for_no_longer_than_a_few_seconds(monkeypatch):
     test = play(experiment(), 60)
-    monkeypatch.setattr(advice, "DIAGNOSIS_SECONDS", 0.0)
+    monkeypatch.setattr(limits, "DIAGNOSIS_SECONDS", 0.0)
     unknown = test.recommend()
     assert unknown.verdict == "unknown"
     assert any("was not tested, since that takes longer" in said for said in unknown.warnings)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dobandit import limits
 from dobandit.diagnosis.calibration import DiagnosisTimeoutError
 from dobandit.diagnosis.node_diagnosis import AGREES
 from dobandit.estimation.confidence import beta_binomial
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from dobandit.rows.columns import Row
 
 _ENOUGH = 300  # rounds that set a variable, or that are compared with the model
-DIAGNOSIS_SECONDS = 3.0  # that a recommendation waits for the diagnosis, unless one might stop
 
 
 class Verdict(NamedTuple):
@@ -41,8 +41,8 @@ class Verdict(NamedTuple):
 TOO_LONG = Verdict(
     UNKNOWN,
     (
-        f"Whether the rounds bear the model out was not tested, since that takes longer than {DIAGNOSIS_SECONDS:g} s: "
-        "see diagnose.",
+        "Whether the rounds bear the model out was not tested, since that takes longer than "
+        f"{limits.DIAGNOSIS_SECONDS:g} s: see diagnose.",
     ),
 )
 
@@ -90,7 +90,7 @@ def advised(
             proof = with_own_outcomes(told, learner, counts, row)
             told = told if proof is None else no_wider_than(told, proof)
             try:
-                seconds = math.inf if is_reached(told.gap, within) else DIAGNOSIS_SECONDS
+                seconds = math.inf if is_reached(told.gap, within) else limits.DIAGNOSIS_SECONDS
                 verdict = verdict_of(state.diagnosis(now, seconds), learner)
             except DiagnosisTimeoutError:
                 verdict = TOO_LONG

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from dobandit import limits
 from dobandit.diagnosis.calibration import DiagnosisTimeoutError
 from dobandit.diagnosis.diagnose import node_lines
 from dobandit.diagnosis.node_diagnosis import CONTRADICTS
 from dobandit.errors import DobanditError
-from dobandit.experiment.advice import DIAGNOSIS_SECONDS
 from dobandit.experiment.answers import BestObserved, EdgeEstimate, edge_estimates
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.stretches import CONTEXTS, Contexts, Stretches
@@ -213,7 +213,7 @@ class PageCache:
         """Failing diagnoses only. Where they take long, `diagnose` says them when it is asked to."""
         try:
             with self.state.answering:
-                told = self.state.diagnosis(self.state.now(), DIAGNOSIS_SECONDS)
+                told = self.state.diagnosis(self.state.now(), limits.DIAGNOSIS_SECONDS)
         except DiagnosisTimeoutError:
             return ()
         nodes = [line for node in told.nodes if node.verdict == CONTRADICTS for line in node_lines(node)]
