@@ -58,8 +58,8 @@ _HOME = {
     "connect": "dobandit.client.service",
     "Experiment": "dobandit.experiment.experiment",
     "Trial": "dobandit.rows.trial",
-    "fit": "dobandit.fitting.fit",
-    "Fit": "dobandit.fitting.fit",
+    "fit": "dobandit.inspect.fit",
+    "Fit": "dobandit.inspect.fit",
     "rank": "dobandit.report.ranking_result",
     "simulate": "dobandit.report.simulation_result",
     "simulate_many": "dobandit.report.simulation_result",
@@ -80,8 +80,6 @@ if TYPE_CHECKING:
     from dobandit.experiment.catalogue import open_experiment as open_experiment
     from dobandit.experiment.catalogue import rename_experiment as rename_experiment
     from dobandit.experiment.experiment import Experiment as Experiment
-    from dobandit.fitting.fit import Fit as Fit
-    from dobandit.fitting.fit import fit as fit
     from dobandit.graph.causal_graph import CausalGraph as CausalGraph
     from dobandit.graph.formats import from_networkx as from_networkx
     from dobandit.graph.formats import parse_graph as parse_graph
@@ -90,6 +88,8 @@ if TYPE_CHECKING:
     from dobandit.graph.formats import to_networkx as to_networkx
     from dobandit.graph.formats import write_graph as write_graph
     from dobandit.graph.latent import admissible as admissible
+    from dobandit.inspect.fit import Fit as Fit
+    from dobandit.inspect.fit import fit as fit
     from dobandit.model import links as links
     from dobandit.model.bglm import BinaryGLM as BinaryGLM
     from dobandit.model.bglm import LinearModel as LinearModel

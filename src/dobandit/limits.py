@@ -14,3 +14,4 @@ MAX_ACTIONS = 20_000  # that a policy looks at one by one; CausalUCB searches wh
 MAX_EXACT_WORK = 2**26  # table entries of a greedy step that may be exact: some 3 seconds
 MAX_NAME = 1_000  # characters of one name
 MAX_NAMES = 2**24  # characters of all names together, since sorting them in natural order takes them apart
+DIAGNOSIS_SECONDS = 3.0  # that a recommendation waits for the diagnosis, unless one might stop

@@ -250,6 +250,11 @@ def fitted(text: str, most: float) -> str:
     return text[: sum(end <= most - 1.2 for end in ends)].rstrip() + "…"
 
 
+def as_html(self: object) -> str:
+    """What a notebook shows of an object that can be printed; classes have it as `_repr_html_`."""
+    return f"<pre>{escape(printable_lines(str(self)))}</pre>"
+
+
 def markdown(text: str) -> str:
     """The text as it stands, whatever Markdown would make of it; punctuation that is harmless within a line stays."""
     return escape(re.sub(r"([\\`*_\[\]|~$#])", r"\\\1", printable(text)), quote=False)

@@ -29,15 +29,21 @@ def test_ask_numbers_and_predicts(storage):
         assert set(trial.do.values()) == {1}
         assert 0.0 <= trial.interval.low <= trial.predicted <= trial.interval.high <= 1.0
         assert trial.why
-    assert experiment.ask(n=np.int64(1)).number == 5
+    assert experiment.ask(n=np.int64(1))[0].number == 5
     assert [t.number for t in experiment.ask(n=2)] == [6, 7]
 
 
-@pytest.mark.parametrize("n", [0, -1, 1.5, True, "1", None, 10**30, np.True_, math.nan])
+@pytest.mark.parametrize("n", [0, -1, 1.5, True, "1", 10**30, np.True_, math.nan])
 def test_bad_n(n):
     experiment = make()
     refused(ExperimentError, lambda: experiment.ask(n=n), "n must be")
     assert experiment.ask().number == 0
+
+
+def test_a_list_comes_wherever_n_is_given():
+    experiment = make()
+    assert [trial.number for trial in experiment.ask(n=1)] == [0]
+    assert experiment.ask(n=None).number == 1
 
 
 @pytest.mark.parametrize("lease", [0, -1, math.inf, math.nan, "60", True, 10**400, 1e12, timedelta(0), timedelta.max])

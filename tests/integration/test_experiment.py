@@ -249,3 +249,14 @@ def test_a_definition_is_the_same_when_it_is_opened_again():
     there, here = again(experiment).definition, experiment.definition
     assert json.dumps(there.document) == json.dumps(here.document)
     assert (there.problem, there.policy) == (here.problem, here.policy)
+
+
+PUBLIC = """
+    abandon ask best_observed close columns csv_parts definition delta diagnose estimates evaluate explain graph
+    import_history interval_words learner name recommend record rounds_in status storage tell tell_failed
+    to_csv to_pandas to_parquet told_rounds trial trials
+"""
+
+
+def test_an_experiment_lists_what_users_need_and_nothing_else():
+    assert [word for word in dir(make()) if not word.startswith("_")] == PUBLIC.split()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dobandit as dob
+from dobandit import limits
 from dobandit.errors import ExperimentError, InterventionError
 from dobandit.experiment.reasons import lever_words, may_stop, sentence_of, stop_words
 from dobandit.policy.answers import Recommendation, Worth, lever_effect
@@ -33,6 +34,16 @@ def play(test, rounds, weights=(0.1, 0.05, 0.7), seed=0):
         buy = int(rng.random() < weights[0] + weights[1] * email + weights[2] * coupon)
         test.tell(trial, {"email": email, "coupon": coupon, "buy": buy})
     return test
+
+
+def test_a_verdict_is_waited_for_no_longer_than_a_few_seconds(monkeypatch):
+    test = play(experiment(), 60)
+    monkeypatch.setattr(limits, "DIAGNOSIS_SECONDS", 0.0)
+    unknown = test.recommend()
+    assert unknown.verdict == "unknown"
+    assert any("was not tested, since that takes longer" in said for said in unknown.warnings)
+    assert test.diagnose().rounds == 60
+    assert test.recommend().verdict == "fits"
 
 
 def test_all_that_is_known_stands_beside_the_value():

@@ -12,10 +12,9 @@ import pytest
 from scipy.stats import binom, chisquare
 
 from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, CausalUCB, LinearModel, create_experiment, paper
-from dobandit.experiment.accumulator import Foretold
-from dobandit.experiment.diagnosis import diagnose_rounds
-from dobandit.experiment.diagnosis.calibration import FAR, calibration_of, verdict_on
-from dobandit.experiment.diagnosis.nodes import AGREES, CONTRADICTS, LEARNED, LEVEL, UNTESTED
+from dobandit.diagnosis.calibration import FAR, Foretold, calibration_of, verdict_on
+from dobandit.diagnosis.diagnose import diagnose_rounds
+from dobandit.diagnosis.node_diagnosis import AGREES, CONTRADICTS, LEARNED, LEVEL, UNTESTED
 from dobandit.model.links import exponential, logistic, probit, rational
 from dobandit.policy.engine import Rounds
 from dobandit.storage import MemoryStorage

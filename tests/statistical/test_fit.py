@@ -7,8 +7,9 @@ import pytest
 from scipy.optimize import minimize
 
 import dobandit as dob
-from dobandit.experiment.diagnosis.link_test import Cells
-from dobandit.fitting.nodes import CURVES, choose_link, fit_nodes, fit_weights
+from dobandit.diagnosis.cells import Cells
+from dobandit.inspect.link_choice import CURVES, choose_link, fit_weights
+from dobandit.inspect.node_fits import fit_nodes
 from dobandit.policy.engine import Rounds
 from dobandit.policy.problem import problem_of
 

@@ -39,7 +39,7 @@ def rows(size=200, seed=0):
 
 
 def read_past(source, graph=GRAPH):
-    return prior_rows(define(graph, Rules(1), None, None, 0, None, "auto", False).problem, source)
+    return prior_rows(define(graph, Rules(1), seed=0, links="auto").problem, source)
 
 
 def marked(row, column, write):

@@ -31,15 +31,15 @@ PAGES = {
             "experiment.answers.EdgeEstimate",
             "experiment.explanation.Explanation",
             "experiment.status.Status",
-            "experiment.diagnosis.Diagnosis",
+            "diagnosis.diagnose.Diagnosis",
             "storage.contract.Storage",
         ),
     ),
     "data": Page(
         "From data",
         "What a table says, and [what may stand in it](../data.md).",
-        ("fitting", "report.ranking_result"),
-        ("fitting.nodes.NodeFit", "report.ranking_result.RankingResult", "fitting.ranking.Ranked"),
+        ("inspect", "report.ranking_result"),
+        ("inspect.node_fits.NodeFit", "report.ranking_result.RankingResult", "inspect.ranking.Ranked"),
     ),
     "graphs": Page(
         "Graphs", "What causes what, and the files it is kept in.", ("graph",), ("graph.latent.Admissibility",)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from dobandit.checks import shown
 from dobandit.client import values
 from dobandit.client.connection import Connected, Connection
+from dobandit.diagnosis.diagnose import Diagnosis
 from dobandit.documents.live import read, stored_trial_of
 from dobandit.errors import DobanditWarning, MissingError
 from dobandit.experiment.answers import BestObserved, EdgeEstimate
 from dobandit.experiment.definition import Definition, lease_seconds
-from dobandit.experiment.diagnosis import Diagnosis
 from dobandit.experiment.explanation import Explanation
 from dobandit.experiment.log import check_page, checked_path, number_of
 from dobandit.experiment.status import Status
@@ -47,26 +47,24 @@ class RemoteExperiment(Connected):
     # -- rounds --------------------------------------------------------------------------------------------------
 
     @overload
-    def ask(
-        self, available: Names = None, n: Literal[1] = 1, lease: Lease = None, **words: Unpack[AskWords]
-    ) -> Trial: ...
+    def ask(self, available: Names = None, n: None = None, lease: Lease = None, **words: Unpack[AskWords]) -> Trial: ...
 
     @overload
     def ask(
-        self, available: Names = None, n: int = 1, lease: Lease = None, **words: Unpack[AskWords]
-    ) -> Trial | list[Trial]: ...
+        self, available: Names = None, *, n: int, lease: Lease = None, **words: Unpack[AskWords]
+    ) -> list[Trial]: ...
 
     def ask(
         self,
         available: Names = None,
-        n: int = 1,
+        n: int | None = None,
         lease: Lease = None,
         *,
         size: int = 1,
         control: bool | None = None,
         context: Mapping[str, object] | None = None,
     ) -> Trial | list[Trial]:
-        """The next trial to carry out; a list of trials where n > 1.
+        """The next trial to carry out; with `n`, a list of so many.
 
         available, context   the variables that can be set in this round, and the value of each context variable
         n, size              how many trials, and how many rounds each is planned for
@@ -75,12 +73,12 @@ class RemoteExperiment(Connected):
         """
         wish = {"available": available, "control": control, "context": context}
         said = {key: values.plain(value) for key, value in wish.items() if value is not None}
-        said |= {"n": values.plain(n), "size": values.plain(size)}
+        said |= {"n": 1 if n is None else values.plain(n), "size": values.plain(size)}
         if lease is not None:
             said["lease"] = lease_seconds(lease)
         trials = [read(Trial, one) for one in self._post("/ask", said, once=True)["trials"]]
         self._held |= {trial.number: trial.issued for trial in trials}
-        return trials[0] if n == 1 else trials
+        return trials[0] if n is None else trials
 
     def tell(self, number: int | Trial, observation: Any, issued: int | None = None) -> Told:
         """What was seen in a trial.

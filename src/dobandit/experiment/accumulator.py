@@ -6,17 +6,18 @@ from __future__ import annotations
 import gc
 import json
 import math
+import time
 from abc import ABC, abstractmethod
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, nullcontext, suppress
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dobandit.diagnosis.calibration import DiagnosisTimeoutError, Foretold
 from dobandit.errors import StorageError
 from dobandit.rows.columns import Columns, Row, split_batch
 from dobandit.rows.stored_trial import ABANDONED, ASKED, FAILED, OWN, TOLD
@@ -24,7 +25,7 @@ from dobandit.storage.contract import Storage
 from dobandit.storage.storage_errors import damaged
 
 if TYPE_CHECKING:
-    from dobandit.policy.engine import Array, Rounds
+    from dobandit.policy.engine import Rounds
 
 PART = 10_000  # closed trials in memory at a time
 EVERY = 1000  # closed trials after which the sums of a status are kept
@@ -51,10 +52,13 @@ class Accumulator(ABC):
         """The next closed trials."""
         return storage.closed_fields(experiment, self.position, most, self.fields)
 
-    def follow(self, storage: Storage, experiment: int, until: int) -> None:
-        """Take in the closed trials up to `until`, in parts: a long log is never in memory as a whole."""
+    def follow(self, storage: Storage, experiment: int, until: int, deadline: float = math.inf) -> None:
+        """Take in the closed trials up to `until`, in parts: a long log is never in memory as a whole. deadline: of the
+        monotonic clock; what was taken in by then stays."""
         with _without_collector() if until - self.position > PART else nullcontext():
             while self.position < until:
+                if time.monotonic() > deadline:
+                    raise DiagnosisTimeoutError
                 part = self.read(storage, experiment, min(PART, until - self.position))
                 if not part:
                     storage.counters(experiment)  # which raises where it was deleted meanwhile
@@ -75,17 +79,6 @@ def _without_collector() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-class Foretold(NamedTuple):
-    """E[target] as it was predicted before a round, what then came, and which trial it is of, in the log's order."""
-
-    predicted: Array
-    came: Array
-    trial: NDArray[np.int64]
-
-    def only(self, which: NDArray[Any]) -> Foretold:
-        return Foretold(self.predicted[which], self.came[which], self.trial[which])
 
 
 class RoundCounts(Accumulator):

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dobandit import limits
+from dobandit.diagnosis.calibration import DiagnosisTimeoutError
+from dobandit.diagnosis.node_diagnosis import AGREES
 from dobandit.estimation.confidence import beta_binomial
 from dobandit.experiment import plain_work
 from dobandit.experiment.answers import observed_of
-from dobandit.experiment.diagnosis.nodes import AGREES
 from dobandit.experiment.reasons import CONTRADICTED, FITS, NOTHING_YET, UNKNOWN, is_reached, sentence_of
 from dobandit.policy.answers import Guaranteed, Worth
 from dobandit.policy.engine import Interval, Rounds
 from dobandit.texts import counted, decimals, fixed
 
 if TYPE_CHECKING:
+    from dobandit.diagnosis.diagnose import Diagnosis
     from dobandit.experiment.accumulator import RoundCounts
-    from dobandit.experiment.diagnosis import Diagnosis
     from dobandit.experiment.state import LogState
     from dobandit.model.weights import Do
     from dobandit.policy.answers import Observed, Recommendation
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from dobandit.rows.columns import Row
 
 _ENOUGH = 300  # rounds that set a variable, or that are compared with the model
-MOST_DIAGNOSED = 20_000  # rounds: beyond, a recommendation would wait for the diagnosis
 
 
 class Verdict(NamedTuple):
@@ -40,8 +41,8 @@ class Verdict(NamedTuple):
 TOO_LONG = Verdict(
     UNKNOWN,
     (
-        f"Whether the rounds bear the model out was not tested, since there are more than {MOST_DIAGNOSED:,}: see "
-        "diagnose.",
+        "Whether the rounds bear the model out was not tested, since that takes longer than "
+        f"{limits.DIAGNOSIS_SECONDS:g} s: see diagnose.",
     ),
 )
 
@@ -88,9 +89,11 @@ def advised(
             told = told._replace(observed=observed_of(counts, told.do, row))
             proof = with_own_outcomes(told, learner, counts, row)
             told = told if proof is None else no_wider_than(told, proof)
-            verdict = TOO_LONG  # to look into, unless one might stop
-            if learner.rounds <= MOST_DIAGNOSED or is_reached(told.gap, within):
-                verdict = verdict_of(state.diagnosis(now), learner)
+            try:
+                seconds = math.inf if is_reached(told.gap, within) else limits.DIAGNOSIS_SECONDS
+                verdict = verdict_of(state.diagnosis(now, seconds), learner)
+            except DiagnosisTimeoutError:
+                verdict = TOO_LONG
             told = advice(told, verdict, learner, now.doubts, counts)
             return told._replace(sentence=sentence_of(told, learner.graph.target, do is None))
 

@@ -11,6 +11,7 @@ from dobandit.model.weights import fixed_values
 from dobandit.oracle.actions import action_of
 from dobandit.policy.engine import Interval
 from dobandit.rows.columns import Row
+from dobandit.texts import as_html, counted, setting_words, with_interval
 
 if TYPE_CHECKING:
     from dobandit.model.weights import Do
@@ -34,6 +35,14 @@ class BestObserved(NamedTuple):
     interval: Interval
     rounds: int
     level: float = 0.95
+
+    def __str__(self) -> str:
+        return (
+            f"{setting_words(self.do)}: {with_interval(self.mean, *self.interval)} in {counted(self.rounds, 'round')}"
+        )
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
 
 class EdgeEstimate(NamedTuple):

@@ -88,7 +88,18 @@ def create_experiment(
     allowed = rules_of(budget, rules)
     wanted_seed = definition_from_text(found.document).seed if found and seed is None else seed
     definition = define(
-        graph, allowed, policy, horizon, wanted_seed, lease, links, continuous, effects, control, stop_within, hide
+        graph,
+        allowed,
+        policy,
+        horizon=horizon,
+        seed=wanted_seed,
+        lease=lease,
+        links=links,
+        continuous=continuous,
+        effects=effects,
+        hide=hide,
+        control=control,
+        stop_within=stop_within,
     )
     past = None
     if history is not None:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from dobandit.policy.learner import Learner
 
 VERSION = 1
+# The words of `create_experiment` besides the rules. tests/unit/test_settings.py compares every door with them.
+SETTING_WORDS = ("horizon", "seed", "lease", "links", "continuous", "effects", "hide", "control", "stop_within")
 # Keys that a document has only where their values are others than these. lines: "assumed" where hidden causes leave no
 # choice about the links, and nobody promised that they are straight lines.
 _USUAL: Mapping[str, Any] = {"control": 0.0, "stop_within": None, "hide": [], "effects": "nonnegative", "lines": None}
@@ -167,16 +169,17 @@ def _unreadable(error: Exception) -> StorageError:
 def define(
     graph: CausalGraph | CausalModel,
     rules: Rules,
-    policy: Policy | str | None,
-    horizon: int | None,
-    seed: int | None,
-    lease: float | timedelta | None,
-    links: Links,
-    continuous: bool,
+    policy: Policy | str | None = None,
+    *,
+    horizon: int | None = None,
+    seed: int | None = None,
+    lease: float | timedelta | None = None,
+    links: Links = None,
+    continuous: bool = False,
     effects: str | None = None,
+    hide: Hide = (),
     control: float = 0.0,
     stop_within: float | None = None,
-    hide: Hide = (),
 ) -> Definition:
     """Check the parts, and fill in what was left open. Of a model the structure and links are used, not the weights."""
     if isinstance(graph, CausalModel):

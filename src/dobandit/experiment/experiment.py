@@ -8,34 +8,35 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from dobandit.errors import DobanditWarning
 from dobandit.experiment.answers import BestObserved, EdgeEstimate, best_observed, edge_estimates
 from dobandit.experiment.ask import ask_of, asked
 from dobandit.experiment.definition import Definition, definition_from_text
 from dobandit.experiment.log import TrialLog
-from dobandit.experiment.log_tables import LogTables
 from dobandit.experiment.plain_work import answering
 from dobandit.experiment.state import LogState
 from dobandit.experiment.status import Status, status_of
+from dobandit.rows import export
 from dobandit.rows.batches import Seen
 from dobandit.rows.columns import columns_of
 from dobandit.rows.stored_trial import ABANDONED, FAILED
 from dobandit.rows.trial import AskWords, Lease, Names, Told, Trial, trial_of
 from dobandit.storage.contract import Storage, StoredExperiment
+from dobandit.texts import as_html
 
 if TYPE_CHECKING:
-    from dobandit.experiment.diagnosis import Diagnosis
+    from dobandit.diagnosis.diagnose import Diagnosis
     from dobandit.experiment.explanation import Explanation
     from dobandit.model.weights import Do
     from dobandit.policy.answers import Recommendation
     from dobandit.policy.learner import Learner
 
 
-class Experiment(LogTables):
+class Experiment:
     """A live experiment. Made by `create_experiment` or `open_experiment`; `close` it, or use it in a `with` block.
 
     >>> import dobandit as dob
@@ -70,6 +71,15 @@ class Experiment(LogTables):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.definition.policy_text}, {self.storage.url})"
 
+    def __str__(self) -> str:
+        return str(self.status())
+
+    _repr_html_ = as_html
+
+    def __dir__(self) -> list[str]:
+        """What users need: `log` is for the parts of an experiment."""
+        return [word for word in super().__dir__() if word != "log"]
+
     @property
     def name(self) -> str:
         """How it is called."""
@@ -78,29 +88,27 @@ class Experiment(LogTables):
     # -- ask and tell --------------------------------------------------------------------------------------------
 
     @overload
-    def ask(
-        self, available: Names = None, n: Literal[1] = 1, lease: Lease = None, **words: Unpack[AskWords]
-    ) -> Trial: ...
+    def ask(self, available: Names = None, n: None = None, lease: Lease = None, **words: Unpack[AskWords]) -> Trial: ...
 
     @overload
     def ask(
-        self, available: Names = None, n: int = 1, lease: Lease = None, **words: Unpack[AskWords]
-    ) -> Trial | list[Trial]: ...
+        self, available: Names = None, *, n: int, lease: Lease = None, **words: Unpack[AskWords]
+    ) -> list[Trial]: ...
 
     def ask(
         self,
         available: Names = None,
-        n: int = 1,
+        n: int | None = None,
         lease: Lease = None,
         *,
         size: int = 1,
         control: bool | None = None,
         context: Mapping[str, object] | None = None,
     ) -> Trial | list[Trial]:
-        """The next trial to carry out; a list of trials where n > 1.
+        """The next trial to carry out; with `n`, a list of so many.
 
         available  the variables that can be set in this round; default: all that the rules allow
-        n          how many trials to hand out
+        n          how many trials to hand out, which are then a list; default: one trial
         lease      seconds, or a timedelta, after which an untold trial is handed out again; default: the experiment's
         size       how many rounds will be carried out with what the trial says, such as the people who are shown it
         control    True: nothing is set, required variables neither; False: no control round; default: the
@@ -117,10 +125,11 @@ class Experiment(LogTables):
         >>> [trial.number for trial in experiment.ask(n=2)]
         [0, 1]
         """
-        wanted = ask_of(self._state, available, n, lease, size, control, context, self.log.clock())
+        count = 1 if n is None else n
+        wanted = ask_of(self._state, available, count, lease, size, control, context, self.log.clock())
         trials = [trial_of(trial, self.columns) for trial in asked(self._state, wanted)]
         self.log.held.update({trial.number: trial.issued for trial in trials})
-        return trials[0] if n == 1 else trials
+        return trials[0] if n is None else trials
 
     def tell(self, number: int | Trial, observation: Seen, issued: int | None = None) -> Told:
         """What was seen in a trial.
@@ -226,6 +235,69 @@ class Experiment(LogTables):
         30
         """
         return self.log.rounds_in(numbers)
+
+    # -- the log as rows and tables -------------------------------------------------------------------------------
+
+    def trials(
+        self, after: int = -1, limit: int | None = None, state: str | None = None, *, last: int | None = None
+    ) -> list[dict[str, Any]]:
+        """The log, a row per trial, by number; a trial of many rounds has a list of rows with counts.
+
+        after  only trials with larger numbers
+        limit  at most so many: with `after`, a page
+        state  only those that are pending, told, failed or abandoned
+        last   only the last so many, instead of a page
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+        >>> experiment = dob.create_experiment("logged", graph, budget=1, storage="memory")
+        >>> number = experiment.record({"ad": 1}, {"buy": 1})
+        >>> [(row["do"], row["observation"]) for row in experiment.trials(state="told")]
+        [({'ad': 1}, {'ad': 1, 'buy': 1})]
+        """
+        return [export.row_of(trial, self.columns) for trial in self.log.page(after, limit, state, last)]
+
+    def trial(self, number: int | Trial) -> dict[str, Any]:
+        """One row of the log, as `trials` gives all of them. Raises MissingError where there is none.
+
+        number  the trial's, or the trial itself
+        """
+        return export.row_of(self.log.stored_trial(number), self.columns)
+
+    def to_csv(self, path: Any = None) -> str | None:
+        """The log as CSV, into a file or as text, a line per distinct row of a trial; `import_history` reads it.
+
+        path  the file; None: return the text
+
+        >>> import dobandit as dob
+        >>> graph = dob.CausalGraph([("ad", "buy")], target="buy")
+        >>> experiment = dob.create_experiment("written", graph, budget=1, storage="memory")
+        >>> number = experiment.record({"ad": 1}, {"buy": 1})
+        >>> experiment.to_csv().splitlines()[0].split(",")[:4]
+        ['trial.number', 'trial.state', 'trial.source', 'do:ad']
+        """
+        return export.write_csv(self.log.stored_trials(), self.columns, self.log.table_path(path))
+
+    def csv_parts(self) -> Iterator[str]:
+        """The log as CSV, some lines at a time: a long log need not be in memory as a whole."""
+        return export.csv_parts(self.log.stored_trials(), self.columns)
+
+    def to_parquet(self, path: Any) -> None:
+        """The log as a Parquet file (needs pyarrow), with the rows of `to_csv`.
+
+        path  the file
+
+        >>> import dobandit as dob
+        >>> import tempfile
+        >>> experiment = dob.create_experiment("kept", dob.paper.G4, budget=1, storage="memory")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     experiment.to_parquet(f"{folder}/log.parquet")
+        """
+        export.write_parquet(self.log.stored_trials(), self.columns, self.log.table_path(path))
+
+    def to_pandas(self) -> Any:
+        """The log as a pandas frame (needs pandas), with the rows of `to_csv`."""
+        return export.to_pandas(self.log.stored_trials(), self.columns)
 
     # -- answers -------------------------------------------------------------------------------------------------
 

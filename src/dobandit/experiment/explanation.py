@@ -18,7 +18,7 @@ from dobandit.oracle.actions import Action
 from dobandit.policy.engine import Array, Interval, Pending
 from dobandit.policy.questions import Believes, runner_up
 from dobandit.rows.stored_trial import ASKED, StoredTrial
-from dobandit.texts import setting_words
+from dobandit.texts import as_html, setting_words
 
 if TYPE_CHECKING:
     from dobandit.experiment.log import TrialLog
@@ -72,6 +72,16 @@ class Explanation(NamedTuple):
     pending: int
     why: str
     context: dict[str, float] = {}  # noqa: RUF012 (a default that nobody writes to)
+
+    def __str__(self) -> str:
+        lines = [f"trial {self.number}: set {setting_words(self.do)}", f"  {self.why}"]
+        lines += [f"  {path.contribution:+.3f} by {' -> '.join(path.names)}" for path in self.paths]
+        if self.runner_up is not None:
+            lines.append(f"  next: {setting_words(self.runner_up.do)} ({self.runner_up.optimistic:.3f})")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
 
 def explain(log: TrialLog, number: int | Trial) -> Explanation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from operator import attrgetter
 from typing import Any
@@ -47,6 +47,19 @@ class TrialLog:
             self.storage.counters(self.experiment)  # which raises where the experiment was deleted
             raise self._no_trial(number)
         return trial
+
+    def page(self, after: int, limit: int | None, state: str | None, last: int | None) -> Iterable[StoredTrial]:
+        """A part of the log by number, or its end."""
+        check_page(after, limit, state, last)
+        if last is not None:
+            return self.storage.last(self.experiment, last, state)
+        return self.storage.rows(self.experiment, after, limit, state)
+
+    def table_path(self, path: Any) -> Any:
+        """Where a table is written to, which is not the log itself."""
+        if checked_path(path) is not None and os.path.realpath(path) in map(os.path.realpath, self.storage.files()):
+            raise ExperimentError(f"a table cannot replace the storage itself, but {path} is it. Choose another file.")
+        return path
 
     def rounds_in(self, numbers: range) -> int:
         """How many rounds an import brought, counts included."""

@@ -9,7 +9,9 @@ keeps an ask waiting. Whoever takes both takes `answering` first.
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import suppress
@@ -24,7 +26,7 @@ from dobandit.storage.contract import Storage
 from dobandit.storage.fork_safety import remember, was_left_locked
 
 if TYPE_CHECKING:
-    from dobandit.experiment.diagnosis import Diagnosis
+    from dobandit.diagnosis.diagnose import Diagnosis
     from dobandit.experiment.replayed_learner import ReplayedLearner
 
 MOST_CHECKPOINTS = 64  # places
@@ -170,19 +172,21 @@ class LogState:
             finally:
                 self.answering.release()
 
-    def diagnosis(self, now: ReplayedLearner) -> Diagnosis:
-        """Worked out once for each state of the log."""
-        from dobandit.experiment.diagnosis import diagnose_rounds  # which needs Numba, and a status does not
+    def diagnosis(self, now: ReplayedLearner, seconds: float = math.inf) -> Diagnosis:
+        """Worked out once for each state of the log. Raises DiagnosisTimeoutError
+        where that takes longer than `seconds`."""
+        from dobandit.diagnosis.diagnose import diagnose_rounds  # which needs Numba, and a status does not
 
         if self._diagnosed is None or self._diagnosed[0] != now.position:
+            deadline = time.monotonic() + seconds
             counts, problem = self.counts(now.position), now.learner.problem
-            self._predictions.follow(self.storage, self.experiment, now.position)
+            self._predictions.follow(self.storage, self.experiment, now.position, deadline)
             actions = {do for do, _ in counts.counts}
             if problem.selective and now.learner.keeps_model:
                 taught = problem.teaches(self.columns.masks([*actions]))
                 actions = {do for do, counted in zip(actions, taught, strict=True) if counted}
             rounds = counts.rounds()
             with learning(now.learner.engine, len(rounds.counts)):
-                told = diagnose_rounds(now.learner, rounds, self._predictions.of(actions))
+                told = diagnose_rounds(now.learner, rounds, self._predictions.of(actions), deadline)
             self._diagnosed = now.position, told
         return self._diagnosed[1]

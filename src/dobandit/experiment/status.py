@@ -9,7 +9,8 @@ from dobandit.estimation.confidence import beta_binomial, wilson
 from dobandit.experiment.accumulator import CONTROL, TREATED, StatusSums
 from dobandit.experiment.reasons import is_reached, may_stop
 from dobandit.policy.engine import Interval
-from dobandit.rows.stored_trial import StoredTrial
+from dobandit.rows.stored_trial import ABANDONED, FAILED, PENDING, TOLD, StoredTrial
+from dobandit.texts import as_html, counted, decimals, fixed, with_interval
 
 if TYPE_CHECKING:
     from dobandit.experiment.experiment import Experiment
@@ -79,6 +80,24 @@ class Status(NamedTuple):
     may_stop: bool | None = None
     doubts: tuple[str, ...] = ()
     guaranteed_gap: float | None = None
+
+    def __str__(self) -> str:
+        states = [f"{getattr(self, state):,} {state}" for state in (TOLD, PENDING, FAILED, ABANDONED)]
+        lines = [f"experiment {self.name} in {self.storage}, with {self.policy}", f"  trials: {', '.join(states)}"]
+        lines.append(f"  {counted(self.rounds, 'round')}, {self.target} {_mean_words(self.mean_target)}")
+        if self.control is not None:
+            lines.append(f"  control rounds: {with_interval(self.control.value, *self.control.interval)}")
+        if self.gap is not None and self.may_stop is not None and self.stop_within is not None:
+            stop = "may stop" if self.may_stop else "not yet"
+            lines.append(f"  {stop}: another action may be better by {self.gap:.3g} (wanted: {self.stop_within:g})")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
+
+def _mean_words(mean: float | None) -> str:
+    return "not seen yet" if mean is None else f"{fixed(mean, decimals(mean))} on average"
 
 
 def anytime_mean(total: float, rounds: int, sets: int = 1) -> Mean:

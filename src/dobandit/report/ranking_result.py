@@ -8,10 +8,10 @@ from typing import Any, Unpack
 
 from dobandit.checks import whole_number
 from dobandit.errors import ReportError
-from dobandit.fitting.fit import fitted
-from dobandit.fitting.nodes import NodeFit
-from dobandit.fitting.ranking import Ranked, Ranking
 from dobandit.graph.causal_graph import CausalGraph
+from dobandit.inspect.fit import fitted
+from dobandit.inspect.node_fits import NodeFit
+from dobandit.inspect.ranking import Ranked, Ranking
 from dobandit.model.causal_model import CausalModel
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
 from dobandit.policy.engine import Interval

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypedDict
 from dobandit.policy.engine import Interval
 from dobandit.rows.columns import Columns
 from dobandit.rows.stored_trial import StoredTrial
+from dobandit.texts import as_html, counted, in_a_sentence, setting_words, with_interval
 
 Names = Iterable[str] | None  # of variables; None: all that the rules allow
 Lease = float | timedelta | None  # seconds, or a timedelta; None: the experiment's
@@ -46,6 +47,17 @@ class Trial(NamedTuple):
     size: int = 1
     control: bool = False
 
+    def __str__(self) -> str:
+        known = f" with {setting_words(self.context)}" if self.context else ""
+        lines = [f"trial {self.number}: set {setting_words(self.do)}{known}"]
+        lines += [f"  planned for {counted(self.size, 'round')}"] if self.size > 1 else []
+        if not math.isnan(self.predicted):
+            lines.append(f"  predicted {with_interval(self.predicted, *self.interval)}")
+        return "\n".join([*lines, f"  {self.why}"])
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
 
 class Told(NamedTuple):
     """What became of a tell.
@@ -66,6 +78,21 @@ class Told(NamedTuple):
     rounds: int = 1
     missing: tuple[str, ...] = ()
     untaught: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        partial = "partial"
+        if self.missing:
+            were = "was" if len(self.missing) == 1 else "were"
+            partial += f": {in_a_sentence(self.missing)} {were} not told"
+            nothing = f", so nothing was learned about {in_a_sentence(self.untaught)}"
+            partial += nothing if self.rounds == 1 else " in some rounds"
+        flags = {"late": self.late, "same as before": self.repeated, partial: self.partial}
+        notes = ", ".join(word for word, holds in flags.items() if holds)
+        rounds = "" if self.rounds == 1 else f" with {self.rounds:,} rounds"
+        return f"trial {self.number} told{rounds}" + (f" ({notes})" if notes else "")
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
 
 def trial_of(stored: StoredTrial, columns: Columns) -> Trial:

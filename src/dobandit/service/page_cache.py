@@ -10,11 +10,12 @@ from contextlib import suppress
 from functools import cached_property, partial
 from typing import NamedTuple
 
+from dobandit import limits
+from dobandit.diagnosis.calibration import DiagnosisTimeoutError
+from dobandit.diagnosis.diagnose import node_lines
+from dobandit.diagnosis.node_diagnosis import CONTRADICTS
 from dobandit.errors import DobanditError
-from dobandit.experiment.advice import MOST_DIAGNOSED
 from dobandit.experiment.answers import BestObserved, EdgeEstimate, edge_estimates
-from dobandit.experiment.diagnosis import node_lines
-from dobandit.experiment.diagnosis.nodes import CONTRADICTS
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.stretches import CONTEXTS, Contexts, Stretches
 from dobandit.policy.answers import Recommendation
@@ -209,10 +210,12 @@ class PageCache:
         return found
 
     def _findings(self) -> tuple[str, ...]:
-        """Failing diagnoses only. Of a very long log `diagnose` says them when it is asked to."""
-        if self.rounds > MOST_DIAGNOSED:
+        """Failing diagnoses only. Where they take long, `diagnose` says them when it is asked to."""
+        try:
+            with self.state.answering:
+                told = self.state.diagnosis(self.state.now(), limits.DIAGNOSIS_SECONDS)
+        except DiagnosisTimeoutError:
             return ()
-        told = self.experiment.diagnose()
         nodes = [line for node in told.nodes if node.verdict == CONTRADICTS for line in node_lines(node)]
         return (*nodes, *(finding.advice for finding in told.graph), *told.warnings)
 

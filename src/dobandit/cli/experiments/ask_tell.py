@@ -46,8 +46,7 @@ def ask_command(experiment: Experiment, count: int, as_json: bool, **words: Any)
       dobandit experiment ask spring --context mobile=1
       dobandit experiment ask spring -n 3 --available coupon --available email --lease 30m --json
     """
-    asked = experiment.ask(n=count, **words)
-    trials = asked if isinstance(asked, list) else [asked]
+    trials = experiment.ask(n=count, **words)
     if as_json:
         said = [documents.trial_document(trial, experiment.interval_words) for trial in trials]
         print_json(said if count > 1 else said[0])
@@ -76,7 +75,7 @@ def tell_command(experiment: Experiment, trial: int, observation: Any, issued: i
       echo '{"visit": 1, "buy": null}' | dobandit experiment tell spring 3 --json-file -
     """
     told = experiment.tell(trial, observation, issued)
-    answer(as_json, documents.numbered_document(told), out.told_words(told))
+    answer(as_json, documents.numbered_document(told), str(told))
 
 
 @click.command("fail")

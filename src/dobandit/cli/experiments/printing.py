@@ -15,14 +15,14 @@ from dobandit.cli.output import names, print_table, say
 from dobandit.cli.storage import VARIABLE, usual_storage
 from dobandit.experiment.reasons import gap_words, lever_words, may_stop, stop_words
 from dobandit.policy.answers import percent
-from dobandit.texts import action_words, counted, decimals, fixed, in_a_sentence
+from dobandit.texts import action_words, counted, decimals, fixed
 
 if TYPE_CHECKING:
     from dobandit.experiment.answers import BestObserved, EdgeEstimate
     from dobandit.experiment.experiment import Experiment
     from dobandit.experiment.explanation import Explanation
     from dobandit.policy.answers import Recommendation
-    from dobandit.rows.trial import Told, Trial
+    from dobandit.rows.trial import Trial
 
 _VERDICTS = {
     "fits": "fits the rounds so far",
@@ -126,20 +126,6 @@ def print_trial(experiment: Experiment, trial: Trial) -> None:
     click.echo()
     say(f"  {command_line(experiment, 'tell', [experiment.name, str(trial.number), *seen], options)}")
     password_note(experiment)
-
-
-def told_words(told: Told) -> str:
-    partial = "partial"
-    if told.missing:
-        were = "was" if len(told.missing) == 1 else "were"
-        partial += f": {in_a_sentence(told.missing)} {were} not told"
-        partial += (
-            f", so nothing was learned about {in_a_sentence(told.untaught)}" if told.rounds == 1 else " in some rounds"
-        )
-    flags = {"late": told.late, "same as before": told.repeated, partial: told.partial}
-    notes = ", ".join(word for word, holds in flags.items() if holds)
-    rounds = "" if told.rounds == 1 else f" with {told.rounds:,} rounds"
-    return f"trial {told.number} told{rounds}" + (f" ({notes})" if notes else "")
 
 
 def command_line(experiment: Experiment, command: str, words: Sequence[str], options: Sequence[str] = ()) -> str:

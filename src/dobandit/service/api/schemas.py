@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from pydantic import BaseModel, Field, create_model
 
+from dobandit.diagnosis.diagnose import Diagnosis
 from dobandit.experiment.answers import BestObserved, EdgeEstimate
-from dobandit.experiment.diagnosis import Diagnosis
 from dobandit.experiment.explanation import Explanation
 from dobandit.experiment.status import Status
 from dobandit.policy.answers import Recommendation

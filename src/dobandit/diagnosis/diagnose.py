@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from dobandit.errors import listed
-from dobandit.experiment.accumulator import Foretold
-from dobandit.experiment.diagnosis.calibration import Calibration, calibration_of, last_half, verdict_on
-from dobandit.experiment.diagnosis.link_test import RoundsByVariable
-from dobandit.experiment.diagnosis.nodes import (
+from dobandit.diagnosis.calibration import (
+    Calibration,
+    DiagnosisTimeoutError,
+    Foretold,
+    calibration_of,
+    last_half,
+    verdict_on,
+)
+from dobandit.diagnosis.cells import RoundsByVariable
+from dobandit.diagnosis.node_diagnosis import (
     CONTRADICTS,
     LEARNED,
     UNTESTED,
@@ -22,12 +29,13 @@ from dobandit.experiment.diagnosis.nodes import (
     diagnose_node,
     diagnose_variable,
 )
+from dobandit.errors import listed
 from dobandit.policy.engine import Rounds
 from dobandit.policy.graph_evidence import Finding, GraphEvidence
 from dobandit.policy.learner import Learner
 from dobandit.rows.batches import on_left_out
 from dobandit.rows.export import document
-from dobandit.texts import decimals
+from dobandit.texts import as_html, decimals
 
 _MISSING = 0.1  # share of rounds that may miss a variable without a warning
 
@@ -75,6 +83,11 @@ class Diagnosis:
         said: dict[str, Any] = document(asdict(self))
         return said
 
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    _repr_html_ = as_html
+
     def lines(self) -> list[str]:
         """The diagnosis in sentences, as the command prints them."""
         lines = [f"{self.rounds:,} rounds with {self.policy}.", *self.notes]
@@ -85,8 +98,9 @@ class Diagnosis:
         return lines
 
 
-def diagnose_rounds(learner: Learner, every: Rounds, foretold: Foretold) -> Diagnosis:
-    """Look at rounds, each as often as it counts, in any order; and at what was foretold of them, where it is known."""
+def diagnose_rounds(learner: Learner, every: Rounds, foretold: Foretold, deadline: float = math.inf) -> Diagnosis:
+    """Look at rounds, each as often as it counts, in any order; and at what was foretold of them, where it is known.
+    Raises DiagnosisTimeoutError where the monotonic clock passes the deadline."""
     graph, continuous = learner.graph, learner.problem.continuous
     evidence = GraphEvidence(learner.problem)
     evidence.update(every)
@@ -113,6 +127,8 @@ def diagnose_rounds(learner: Learner, every: Rounds, foretold: Foretold) -> Diag
         notes.append(f"{learner.label} keeps no model of the causes: there are no links and weights to check.")
     elif rounds:
         for v in map(graph.index, learner.modelled):
+            if time.monotonic() > deadline:
+                raise DiagnosisTimeoutError
             node, warned = diagnose_node(learner, table, v)
             nodes.append(node)
             warnings += warned

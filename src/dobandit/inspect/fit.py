@@ -17,9 +17,10 @@ from dobandit.errors import GraphError, InterventionError, ModelError, PolicyErr
 from dobandit.experiment.advice import never_set
 from dobandit.experiment.definition import Definition, define
 from dobandit.experiment.replayed_learner import ReplayedLearner, batches_of
-from dobandit.fitting.nodes import TABLE, NodeFit, fit_nodes, node_document
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import as_graph
+from dobandit.inspect.link_choice import TABLE
+from dobandit.inspect.node_fits import NodeFit, fit_nodes, node_document
 from dobandit.model.causal_model import CausalModel
 from dobandit.model.table_model import TableModel
 from dobandit.model.weights import Do
@@ -35,6 +36,7 @@ from dobandit.policy.problem import Links, Problem
 from dobandit.policy.revising import RevisedGraph
 from dobandit.rows.batches import ImportedRows, prior_rows
 from dobandit.rows.columns import columns_of
+from dobandit.texts import as_html
 
 
 class Fit:
@@ -175,6 +177,12 @@ class Fit:
     def __repr__(self) -> str:
         return f"Fit({self.rounds:,} rounds, {self.graph!r})"
 
+    def __str__(self) -> str:
+        nodes = [f"  {name}: {node.link or 'too few rows'}, {node.verdict}" for name, node in self.nodes.items()]
+        return "\n".join([f"{self.rounds:,} rounds", *nodes, *self.warnings])
+
+    _repr_html_ = as_html
+
 
 def _contradiction(name: str, node: NodeFit, problem: Problem) -> str:
     """What a node's rows contradict, and what is left."""
@@ -247,7 +255,7 @@ def fitted(
                 "continuous=True, and import the rounds."
             )
         links = None if links == "auto" else links
-    definition = define(graph, rules, None, None, 0, None, links, False, hide=hide)
+    definition = define(graph, rules, seed=0, links=links, hide=hide)
     count = definition.problem.allowed().count()
     if most is not None and count > most:
         raise InterventionError(

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dobandit.diagnosis.cells import RoundsByVariable, cells_of, zeta_of
+from dobandit.diagnosis.link_test import tested
 from dobandit.errors import listed
 from dobandit.estimation.confidence import holm
-from dobandit.experiment.diagnosis.calibration import Array
-from dobandit.experiment.diagnosis.link_test import RoundsByVariable, cells_of, tested, zeta_of
 from dobandit.model.links import auto
 from dobandit.oracle.frontier import MOST_PARENTS
+from dobandit.policy.engine import Array
 from dobandit.policy.learner import Learner
 from dobandit.policy.questions import Believes
 

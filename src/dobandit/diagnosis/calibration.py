@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.estimation.confidence import Z95, wilson
+from dobandit.policy.engine import Array
 
-Array = NDArray[np.float64]
 FAR = 3.0  # standard errors between prediction and observation that are no longer chance
 FEWEST = 20  # trials for a verdict on predictions, and rounds for a mean of residuals
+
+
+class DiagnosisTimeoutError(Exception):
+    """A diagnosis was not done within the time that it was given."""
+
+
+class Foretold(NamedTuple):
+    """E[target] as it was predicted before a round, what then came, and which trial it is of, in the log's order."""
+
+    predicted: Array
+    came: Array
+    trial: NDArray[np.int64]
+
+    def only(self, which: NDArray[Any]) -> Foretold:
+        return Foretold(self.predicted[which], self.came[which], self.trial[which])
 
 
 class Bin(NamedTuple):

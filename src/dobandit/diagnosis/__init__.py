@@ -1,0 +1,1 @@
+"""Whether rounds bear out what a learner assumes: its predictions, its links, its weights, its graph."""

@@ -1,1 +1,0 @@
-"""From data to answers: what each variable looks like, and what every allowed action would bring."""
