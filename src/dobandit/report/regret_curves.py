@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from dobandit import paper
 from dobandit.model.causal_model import CausalModel
 from dobandit.report.layers import spread
-from dobandit.simulation.result import StudyResult
+from dobandit.simulation.result import StudyResult, curve_interval
 from dobandit.simulation.study import Study
-from dobandit.simulation.summaries import curve_interval
 from dobandit.texts import amount, counted, headline_amount, shortened_apart
 
 COLOURS = 10  # of curves: c0 to c9 of the style

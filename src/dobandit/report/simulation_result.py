@@ -20,10 +20,10 @@ from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links
 from dobandit.report.regret_curves import message, paper_name, regret_figure
 from dobandit.report.summary import summary_cells, summary_document, summary_table, summary_text
-from dobandit.simulation.function_model import WorldFunction
 from dobandit.simulation.result import StudyResult
 from dobandit.simulation.simulate import Executor, run_study
 from dobandit.simulation.study import Policies, study_of
+from dobandit.simulation.study_worlds import WorldFunction
 
 
 class StudySummary:

@@ -22,14 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.checks import shown
-from dobandit.compile_mode import announced_as
+from dobandit.compile_mode import compiling_ahead
 from dobandit.errors import SimulationError
 from dobandit.policy.engine import Draws, Engine
 from dobandit.policy.recording import Recorder, blank_tape
 from dobandit.policy.world import World
-from dobandit.simulation.function_model import FunctionModel, FunctionWorld, SampledTruth
 from dobandit.simulation.study import Study
-from dobandit.simulation.truth import Truth
+from dobandit.simulation.study_worlds import FunctionModel, FunctionWorld, SampledTruth, Truth
 from dobandit.text_files import write_atomically
 
 _ROUNDS_AT_ONCE = 2048  # bounds the random numbers held in memory
@@ -107,7 +106,7 @@ class Runner:
         rounds = 1 if isinstance(self.world, FunctionWorld) else 0
         for engine, recorder in zip(engines, self._recorders(engines), strict=True):
             some = Draws(np.zeros((rounds, len(self.study.model.graph))), np.zeros((rounds, engine.draws)))
-            with announced_as("the simulation", "about 10 s for each policy"):
+            with compiling_ahead("the simulation", "about 10 s for each policy"):
                 self.play(engine.copy(), recorder, some)
 
     def _recorders(self, engines: Sequence[Engine]) -> list[Recorder]:
