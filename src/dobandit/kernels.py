@@ -99,8 +99,8 @@ class Kernel:
 
         compile_mode.compiled_before()  # which removes what was compiled from other sources
         compile_borrowed()
-        code, module = self.py_func.__code__, dict(self.py_func.__globals__)
-        for name in code.co_names:
+        module = dict(self.py_func.__globals__)
+        for name in self.py_func.__code__.co_names:
             if isinstance(module.get(name), Kernel):
                 module[name] = module[name].compiled
         twin = _renamed(self.py_func, module, self.py_func.__qualname__)
@@ -123,9 +123,8 @@ def with_kernels(loop: F, **kernels: Any) -> F:
 
         play_largest = with_kernels(play, CHOOSE=largest)
 
-    Each combination is a small loop that is compiled by itself; kernels that are `inlined` are merged into it. One loop
-    for all, which takes them as arguments of a function type, was tried: to hand over the arrays of a belief and of a
-    plan takes 0.7 us a call, as long as a whole round of BLM-LR (docs/decisions/0002-compiled-kernels.md).
+    Each combination is a small loop that is compiled by itself; kernels that are `inlined` are merged into it. Why it
+    is not one loop for all, which takes kernels as arguments: docs/decisions/0002-compiled-kernels.md.
     """
     function = getattr(loop, "py_func", loop)
     names = [getattr(part, "py_func", part).__name__ for part in kernels.values()]

@@ -108,9 +108,9 @@ import dobandit as dob
 from dobandit.compile_mode import compilations
 from helpers.compiled import compiled_files
 
-edges = [(f"a{i}", f"m{i % 5}") for i in range(24)] + [(f"m{i}", "y") for i in range(5)]
-graph = dob.CausalGraph(edges, "y", controllable=[f"a{i}" for i in range(24)])
-experiment = dob.create_experiment("wide", graph, 6, storage="memory", policy=POLICY, control=0.1)
+edges = [(f"a{i}", f"m{i % MIDDLE}") for i in range(LEVERS)] + [(f"m{i}", "y") for i in range(MIDDLE)]
+graph = dob.CausalGraph(edges, "y", controllable=[f"a{i}" for i in range(LEVERS)])
+experiment = dob.create_experiment("wide", graph, BUDGET, storage="memory", policy=POLICY, control=0.1)
 at_first = compilations(), compiled_files()
 first, second = experiment.ask(), experiment.ask(size=10)
 experiment.tell(first, {**dict.fromkeys(graph.observed, 1), **first.do})
@@ -123,9 +123,20 @@ print((compilations(), compiled_files()) == at_first)
 """
 
 
-@pytest.mark.parametrize("policy", ["causal-ucb", "causal-ucb:safe=true", "causal-ucb:guarantee=true"])
-def test_what_is_too_much_for_plain_python_is_compiled_when_an_experiment_is_created(policy):
-    assert run(WIDE.replace("POLICY", repr(policy)))[0] == "True"
+@pytest.mark.parametrize(
+    ("policy", "levers", "middle", "budget"),
+    [
+        ("causal-ucb", 24, 5, 6),  # sets cannot be listed
+        ("causal-ucb:safe=true", 9, 3, 3),
+        ("causal-ucb:guarantee=true", 9, 3, 3),
+    ],
+)
+def test_what_is_too_much_for_plain_python_is_compiled_when_an_experiment_is_created(policy, levers, middle, budget):
+    settings = {"POLICY": repr(policy), "LEVERS": levers, "MIDDLE": middle, "BUDGET": budget}
+    code = WIDE
+    for name, value in settings.items():
+        code = code.replace(name, str(value))
+    assert run(code)[0] == "True"
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from dobandit.errors import DobanditError, StorageError
 from dobandit.storage import open_storage
 from dobandit.storage import statements as do
 from dobandit.storage.checksums import checksum
-from dobandit.testing.stored import ASK, BATCH, SEEN, add, close
+from dobandit.testing.storage_transactions import ASK, BATCH, SEEN, add, close
 from helpers.worlds import THOROUGH
 
 GRAPH = dob.CausalGraph([("A", "C"), ("B", "C"), ("A", "Y"), ("C", "Y")], target="Y")

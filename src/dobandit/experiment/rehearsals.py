@@ -20,7 +20,6 @@ from dobandit.graph.causal_graph import CausalGraph
 from dobandit.oracle.rules import Rules
 from dobandit.storage import MemoryStorage
 
-DURATION = "about 30 s"
 _FUNNEL = [("coupon", "visit"), ("email", "visit"), ("visit", "buy"), ("coupon", "buy")]
 _SEGMENTS = [*_FUNNEL, ("mobile", "visit")]
 _WIDE = [(f"lever {i}", f"step {i % 5}") for i in range(24)] + [(f"step {i}", "buy") for i in range(5)]
@@ -63,17 +62,17 @@ def warm(policies: tuple[str, ...] = (), again: bool = False) -> Iterator[Step]:
     """
     for name, definition in rehearsals(policies).items():
         start, before = time.perf_counter(), len(compilations())
-        played = rehearse(definition, again)
+        played = rehearse(definition, "about a minute", again)
         compiled = len(compilations()) - before
         yield Step(name, time.perf_counter() - start, compiled) if played else Step(name, 0.0, None)
 
 
-def rehearse(definition: Definition, again: bool = False) -> bool:
-    """Compile all that an experiment will need, unless that was done for one of its kind, or is wanted `again`."""
+def rehearse(definition: Definition, duration: str = "about 30 s", again: bool = False) -> bool:
+    """Compile all that an experiment will need, unless that was done for one of its kind and is not wanted `again`."""
     key = kind_of(definition)
     if key in compiled_before() and not again:
         return False
-    with compiling_ahead("the learner", DURATION), warnings.catch_warnings(), suppress(DobanditError):
+    with compiling_ahead("the learner", duration), warnings.catch_warnings(), suppress(DobanditError):
         warnings.simplefilter("ignore")
         play(definition)  # what it may not do is compiled when somebody needs it
     remember(key)
