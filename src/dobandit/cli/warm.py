@@ -21,11 +21,11 @@ def warm_command(policies: tuple[str, ...], as_json: bool) -> None:
       dobandit warm
       dobandit warm --policy causal-ts --policy lucb
     """
-    from dobandit.experiment.rehearsals import rehearsals, warm
+    from dobandit.experiment.rehearsals import is_rehearsed, rehearsals, warm
 
     logging.getLogger("dobandit").setLevel(logging.ERROR)  # the lines below announce it
     steps, planned = [], rehearsals(policies)
-    if not as_json:
+    if not as_json and not all(map(is_rehearsed, planned.values())):
         say("compiling what experiments need, once per installation: about a minute")
     for step in warm(policies):
         steps.append(step)

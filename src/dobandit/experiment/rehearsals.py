@@ -69,17 +69,21 @@ def warm(policies: tuple[str, ...] = (), again: bool = False) -> Iterator[Step]:
 
 def rehearse(definition: Definition, duration: str = "about 30 s", again: bool = False) -> bool:
     """Compile all that an experiment will need, unless that was done for one of its kind and is not wanted `again`."""
-    key = kind_of(definition)
-    if key in compiled_before() and not again:
+    if is_rehearsed(definition) and not again:
         return False
     with compiling_ahead("the learner", duration), warnings.catch_warnings(), suppress(DobanditError):
         warnings.simplefilter("ignore")
         play(definition)  # what it may not do is compiled when somebody needs it
-    remember(key)
+    remember(_kind(definition))
     return True
 
 
-def kind_of(definition: Definition) -> str:
+def is_rehearsed(definition: Definition) -> bool:
+    """Whether all that an experiment needs has been compiled, for itself or another one of its kind."""
+    return _kind(definition) in compiled_before()
+
+
+def _kind(definition: Definition) -> str:
     """What decides which kernels an experiment needs."""
     problem, graph = definition.problem, definition.problem.graph
     links, listed = sorted({link.name for link in problem.links}), definition.learner.engine.actions() is not None

@@ -32,7 +32,8 @@ from dobandit.simulation.study_worlds import FunctionModel, FunctionWorld, Sampl
 from dobandit.text_files import write_atomically
 
 _ROUNDS_AT_ONCE = 2048  # bounds the random numbers held in memory
-MOST_COUNTED = 256  # actions whose plays are kept run by run
+_MOST_COUNTED = 256  # actions whose plays are kept run by run
+_COMPILED = ("the simulation", "about 10 s for each policy")
 
 
 class Block(NamedTuple):
@@ -65,7 +66,7 @@ class Prepared(NamedTuple):
     def counted(self) -> int:
         """Columns of `Block.plays`: the longest list of actions and "nothing"; 0 where there are too many to keep."""
         most = max(table.shape[1] for table in self.tables)
-        return most if most <= MOST_COUNTED else 0
+        return most if most <= _MOST_COUNTED else 0
 
 
 class Runner:
@@ -106,7 +107,7 @@ class Runner:
         rounds = 1 if isinstance(self.world, FunctionWorld) else 0
         for engine, recorder in zip(engines, self._recorders(engines), strict=True):
             some = Draws(np.zeros((rounds, len(self.study.model.graph))), np.zeros((rounds, engine.draws)))
-            with compiling_ahead("the simulation", "about 10 s for each policy"):
+            with compiling_ahead(*_COMPILED):
                 self.play(engine.copy(), recorder, some)
 
     def _recorders(self, engines: Sequence[Engine]) -> list[Recorder]:
@@ -136,9 +137,10 @@ class Runner:
 def prepare(study: Study) -> Prepared:
     """The truth, computed where the world is a model and estimated where it is a function, and the value of every
     action that each policy may play."""
-    truth = (SampledTruth if isinstance(study.model, FunctionModel) else Truth)(study.model, study.problem)
-    engines = [policy.engine(study.problem_for(policy)) for policy in study.policies.values()]
-    return Prepared(truth, tuple(truth.table(engine.actions()) for engine in engines))
+    with compiling_ahead(*_COMPILED):
+        truth = (SampledTruth if isinstance(study.model, FunctionModel) else Truth)(study.model, study.problem)
+        engines = [policy.engine(study.problem_for(policy)) for policy in study.policies.values()]
+        return Prepared(truth, tuple(truth.table(engine.actions()) for engine in engines))
 
 
 def run_block(study: Study, prepared: Prepared, replications: Sequence[int]) -> Block:

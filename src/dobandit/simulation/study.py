@@ -146,22 +146,16 @@ class Study:
     @property
     def problem(self) -> Problem:
         """What the policies are told: never the weights."""
-        return self._told(self.links)
+        return self.problem_for(None)
 
-    def problem_for(self, policy: Policy) -> Problem:
+    def problem_for(self, policy: Policy | None) -> Problem:
         """What this policy is told: where neither the study nor the world says anything of links, those that it takes
         for granted (CausalUCB learns them)."""
-        said = self.view.links is not None or self.model.links is not None
-        return self._told(self.links if said else policy.links)
-
-    def _told(self, links: Any) -> Problem:
+        links: Any = self.links
+        if policy is not None and self.view.links is None and self.model.links is None:
+            links = policy.links
         rounds, continuous = self.rounds, self.model.continuous
         return problem_of(self.graph, self.rules, rounds, self.seed, links, continuous, self.effects, self.view.hide)
-
-    @property
-    def budget(self) -> int:
-        """The most variables that may be set in a round."""
-        return self.problem.budget
 
     def to_document(self) -> dict[str, Any]:
         """Everything that decides the results, as JSON."""
