@@ -65,7 +65,7 @@ _HOME = {
     "simulate_many": "dobandit.report.simulation_result",
     "load_result": "dobandit.report.simulation_result",
     "losses_figure": "dobandit.report.svg.regret_charts",
-    "FunctionModel": "dobandit.simulation.function_model",
+    "FunctionModel": "dobandit.simulation.study_worlds",
     "SimulationResult": "dobandit.report.simulation_result",
 }
 _MODULES = {"errors": "dobandit.errors", "links": "dobandit.model.links", "paper": "dobandit.paper"}
@@ -125,7 +125,7 @@ if TYPE_CHECKING:
     from dobandit.report.simulation_result import simulate_many as simulate_many
     from dobandit.report.svg.regret_charts import losses_figure as losses_figure
     from dobandit.rows.trial import Trial as Trial
-    from dobandit.simulation.function_model import FunctionModel as FunctionModel
+    from dobandit.simulation.study_worlds import FunctionModel as FunctionModel
 
 
 def __getattr__(name: str) -> object:

@@ -8,11 +8,9 @@ the first kernel is compiled, since that alone takes a quarter of a second.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 from functools import cache, cached_property, update_wrapper
-from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
@@ -25,8 +23,6 @@ T = TypeVar("T")
 _DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
 # Division follows NumPy: no checks for zero. A kernel that is merged into its callers does not merge what it calls.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": False, "no_cfunc_wrapper": True}
-# The packages with kernels: an edit elsewhere leaves the compiled ones as they are.
-WITH_KERNELS = ("model", "estimation", "oracle", "policy")
 
 
 def record(**fields: Any) -> np.dtype[Any]:
@@ -82,6 +78,7 @@ class Kernel:
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         self.py_func: Any = function
+        self.name = f"{function.__module__}.{function.__qualname__}"
         self.options = {**OPTIONS, **options}
         update_wrapper(self, function)
 
@@ -95,19 +92,15 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
 
-    @property
-    def name(self) -> str:
-        return f"{self.py_func.__module__}.{self.py_func.__qualname__}"
-
     @cached_property
     def compiled(self) -> Any:
         """What Numba makes of a twin of the function; Python and other kernels call it."""
         from numba import njit
 
-        drop_stale_cache()
+        compile_mode.compiled_before()  # which removes what was compiled from other sources
         compile_borrowed()
-        code, module = self.py_func.__code__, dict(self.py_func.__globals__)
-        for name in code.co_names:
+        module = dict(self.py_func.__globals__)
+        for name in self.py_func.__code__.co_names:
             if isinstance(module.get(name), Kernel):
                 module[name] = module[name].compiled
         twin = _renamed(self.py_func, module, self.py_func.__qualname__)
@@ -130,12 +123,11 @@ def with_kernels(loop: F, **kernels: Any) -> F:
 
         play_largest = with_kernels(play, CHOOSE=largest)
 
-    Each combination is a small loop that is compiled by itself; kernels that are `inlined` are merged into it. One loop
-    for all, which takes them as arguments of a function type, was tried: to hand over the arrays of a belief and of a
-    plan takes 0.7 us a call, as long as a whole round of BLM-LR (docs/decisions/0002-compiled-kernels.md).
+    Each combination is a small loop that is compiled by itself; kernels that are `inlined` are merged into it. Why it
+    is not one loop for all, which takes kernels as arguments: docs/decisions/0002-compiled-kernels.md.
     """
     function = getattr(loop, "py_func", loop)
-    names = [getattr(one, "py_func", one).__qualname__ for one in kernels.values()]
+    names = [getattr(part, "py_func", part).__qualname__ for part in kernels.values()]
     twin = _renamed(function, {**function.__globals__, **kernels}, "_".join([function.__qualname__, *names]))
     return cast(F, kernel(twin))
 
@@ -145,39 +137,3 @@ def _renamed(function: Any, module: dict[str, Any], name: str) -> FunctionType:
     twin = FunctionType(function.__code__, module, function.__name__, function.__defaults__)
     twin.__qualname__, twin.__module__ = name, function.__module__
     return twin
-
-
-# -- compiled kernels on the disk --------------------------------------------------------------------------------------
-
-
-@cache
-def drop_stale_cache() -> None:
-    """Remove compiled kernels that were made from other sources than these.
-
-    Numba looks at the file of a kernel only, not at those of the kernels it calls, so an edit or an update of one file
-    would leave its callers running the old code. Where the package's folder cannot be written there is nothing to
-    remove: then Numba keeps its files elsewhere, and an installer replaces all of ours at once.
-    """
-    package, now = Path(__file__).parent, source_digest()
-    stamp = package / "__pycache__" / "kernels.stamp"
-    try:
-        if stamp.exists() and stamp.read_text() == now:
-            return
-        for pattern in ("*.nbi", "*.nbc", "kernels.*.compiled"):
-            for stale in package.rglob(pattern):
-                stale.unlink(missing_ok=True)
-        stamp.parent.mkdir(exist_ok=True)
-        stamp.write_text(now)
-    except OSError:
-        return
-
-
-@cache
-def source_digest() -> str:
-    """Changes whenever a source does that compiled kernels are made from."""
-    package, digest = Path(__file__).parent, hashlib.sha256()
-    sources = [source for name in WITH_KERNELS for source in (package / name).rglob("*.py")]
-    for source in sorted([package / "kernels.py", *sources]):
-        status = source.stat()
-        digest.update(f"{source.relative_to(package)} {status.st_mtime_ns} {status.st_size}\n".encode())
-    return digest.hexdigest()

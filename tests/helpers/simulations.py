@@ -99,7 +99,7 @@ def played_by_hand(model, policy, budget, rounds, seed, replication):
 
 
 def assert_played(result, row, replication, sets, rewards):
-    model, budget = result.study.model, result.study.budget
+    model, budget = result.study.model, result.study.problem.budget
     regret = np.cumsum(tr.expected_regret(model, budget, sets))
     np.testing.assert_allclose(result.all_regret[row, replication], regret[result.grid - 1], rtol=0, atol=1e-9)
     np.testing.assert_allclose(

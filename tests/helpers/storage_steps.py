@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 from dobandit.errors import ExperimentError
 from dobandit.rows.stored_trial import ABANDONED, ASKED, FAILED, IMPORTED, PENDING, RECORDED, TOLD, StoredTrial
 from dobandit.storage.contract import Storage
-from dobandit.testing.stored import UndoneError
+from dobandit.testing.storage_transactions import UndoneError
 
 _NAMES = ["spring", "Ünïcode ' ; DROP TABLE", "🎲", "a"]
 _WORDS = ["", "it's", "ß🎲", "line\nbreak", "%s :x ?", "[1,null]"]

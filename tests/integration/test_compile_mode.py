@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dobandit.compile_mode import MOST_SECONDS
+from helpers.compiled import compiled_files
 
 pytestmark = pytest.mark.processes
 
@@ -31,18 +32,17 @@ MONTHS = """
 import dobandit as dob
 import json
 from dobandit.compile_mode import compilations
-from dobandit.experiment.rehearsals import Rehearsal, play, rehearsals
+from dobandit.experiment.rehearsals import play, rehearsals
 
-policies = {"safe": dob.CausalUCB(safe=True), "guarantee": dob.CausalUCB(guarantee=True), "ts": "causal-ts",
-            "ucb": "ucb", "lucb": "lucb"}
-more = [Rehearsal(name, {"policy": policies[name]}) for name in MORE]
 told = {}
-for rehearsal in [*rehearsals(), *more]:
-    month = play(rehearsal)
-    asking = {"context": rehearsal.context} if rehearsal.context else {}
+for name, definition in rehearsals(MORE).items():
+    if LISTED and "too many" in name:
+        continue
+    month = play(definition)
+    asking = {"context": dict.fromkeys(month.graph.context, 1)} if month.graph.context else {}
     recommended = month.recommend(**asking)
     rows = [row for row in month.trials() if row["source"] == "asked"]
-    told[rehearsal.name] = {
+    told[name] = {
         "choices": [row["do"] for row in rows],
         "numbers": [n for row in rows for n in (row["predicted"], *row["interval"], row["optimistic"]) if n is not None]
         + [n for n in (recommended.value, *recommended.interval, recommended.gap, recommended.probability_best)
@@ -64,18 +64,19 @@ def run(code, *, cache=None, path=(), **environment):
     return done.stdout.strip(), done.stderr.strip()
 
 
-def months(policies, **settings):
-    out, err = run(MONTHS.replace("MORE", str(policies)), **settings)
+def months(policies, listed=False, **settings):
+    """The months of the rehearsals: what was told, and announced. listed: only of experiments that list their sets."""
+    out, err = run(MONTHS.replace("MORE", str(policies)).replace("LISTED", str(listed)), **settings)
     return json.loads(out), err
 
 
+POLICIES = ("causal-ucb:safe=true", "causal-ucb:guarantee=true", "causal-ts", "ucb", "lucb")
 LINE = "compiling the learner, once per installation: about 10 s"
 
 
 def test_a_young_experiment_does_not_wait_and_says_the_same_as_compiled(tmp_path):
-    policies = ["safe", "ts", "ucb", "lucb", "guarantee"]
-    plain, announced = months(policies, cache=tmp_path)
-    compiled, _ = months(policies, DOBANDIT_COMPILE="always")
+    plain, announced = months(POLICIES, listed=True, cache=tmp_path)
+    compiled, _ = months(POLICIES, listed=True, DOBANDIT_COMPILE="always")
     assert announced == ""
     assert not plain["compiled"]
     assert not list(tmp_path.rglob("*.nbi"))
@@ -87,16 +88,55 @@ def test_a_young_experiment_does_not_wait_and_says_the_same_as_compiled(tmp_path
 
 
 def test_after_warm_a_month_compiles_nothing():
-    """Trials under way, contexts, batches, control rounds, imports and every answer included."""
-    warm = [sys.executable, "-m", "dobandit", "warm", "--json"]
+    """Trials under way, contexts, batches, control rounds, imports, wide graphs and every answer included."""
+    chosen = [word for policy in POLICIES for word in ("--policy", policy)]
+    warm = [sys.executable, "-m", "dobandit", "warm", *chosen, "--json"]
     environment = {key: value for key, value in os.environ.items() if key != "DOBANDIT_COMPILE"}
     for _ in range(2):
         done = subprocess.run(warm, env=environment, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")
-    assert [step["compiled"] for step in json.loads(done.stdout)] == [None] * 3
+    assert [step["compiled"] for step in json.loads(done.stdout)] == [None] * 9
+    files = compiled_files()
     for settings in ({}, {"DOBANDIT_COMPILE": "always"}):
-        told, said = months([], **settings)
+        told, said = months(POLICIES, **settings)
         assert (told["compiled"], said) == ([], "")
+    assert compiled_files() == files
+
+
+WIDE = """
+import dobandit as dob
+from dobandit.compile_mode import compilations
+from helpers.compiled import compiled_files
+
+edges = [(f"a{i}", f"m{i % MIDDLE}") for i in range(LEVERS)] + [(f"m{i}", "y") for i in range(MIDDLE)]
+graph = dob.CausalGraph(edges, "y", controllable=[f"a{i}" for i in range(LEVERS)])
+experiment = dob.create_experiment("wide", graph, BUDGET, storage="memory", policy=POLICY, control=0.1)
+at_first = compilations(), compiled_files()
+first, second = experiment.ask(), experiment.ask(size=10)
+experiment.tell(first, {**dict.fromkeys(graph.observed, 1), **first.do})
+experiment.tell(second, [{**dict.fromkeys(graph.observed, y), **second.do, "count": 5} for y in (0, 1)])
+experiment.ask(n=2)
+experiment.recommend()
+experiment.explain(first)
+experiment.status()
+print((compilations(), compiled_files()) == at_first)
+"""
+
+
+@pytest.mark.parametrize(
+    ("policy", "levers", "middle", "budget"),
+    [
+        ("causal-ucb", 24, 5, 6),  # sets cannot be listed
+        ("causal-ucb:safe=true", 9, 3, 3),
+        ("causal-ucb:guarantee=true", 9, 3, 3),
+    ],
+)
+def test_what_is_too_much_for_plain_python_is_compiled_when_an_experiment_is_created(policy, levers, middle, budget):
+    settings = {"POLICY": repr(policy), "LEVERS": levers, "MIDDLE": middle, "BUDGET": budget}
+    code = WIDE
+    for name, value in settings.items():
+        code = code.replace(name, str(value))
+    assert run(code)[0] == "True"
 
 
 @pytest.fixture
@@ -127,7 +167,7 @@ def test_large_work_is_compiled_with_one_line_and_only_once(kernels):
 
 def test_outside_of_experiments_everything_is_compiled(kernels):
     said = "compiling the simulation, once per installation: about a minute"
-    assert kernels(f"\nwith announced_as('the simulation', 'about a minute'): {CALL}") == ("1.098612 1", said)
+    assert kernels(f"\nwith compiling_ahead('the simulation', 'about a minute'): {CALL}") == ("1.098612 1", said)
 
 
 def test_where_python_refuses_a_number_the_compiled_form_runs_on_what_was_there_before(kernels):
@@ -156,5 +196,5 @@ def test_the_variable_compiles_everything_without_a_line(tmp_path):
 
 def test_without_a_place_for_compiled_code_experiments_work(tmp_path):
     (tmp_path / "file").write_text("")
-    code = "from dobandit.compile_mode import *\nremember('x')\nprint(is_remembered('x'))"
+    code = "from dobandit.compile_mode import *\nremember('x')\nprint('x' in compiled_before())"
     assert run(code, cache=Path(tmp_path, "file", "none"))[0] == "True"

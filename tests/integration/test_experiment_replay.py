@@ -22,7 +22,7 @@ from dobandit.policy.base import round_draws
 from dobandit.policy.engine import Draws
 from dobandit.policy.recording import Recorder, blank_tape
 from dobandit.policy.world import World
-from dobandit.simulation.truth import Truth
+from dobandit.simulation.study_worlds import Truth
 from dobandit.storage import MemoryStorage
 from helpers.experiments import (
     ARMS,

@@ -14,7 +14,7 @@ from dobandit.experiment.replayed_learner import ReplayedLearner
 from dobandit.policy.engine import Action, Rounds, no_context
 from dobandit.storage import open_storage
 from dobandit.storage.sql import SQLStorage
-from dobandit.testing.stored import add
+from dobandit.testing.storage_transactions import add
 from helpers.experiments import Clock, again, case, flat, make, numbered, played, rounds_learned
 from helpers.storages import id_of
 

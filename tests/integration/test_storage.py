@@ -10,7 +10,7 @@ from dobandit.errors import ConflictError, ExperimentError, StorageError
 from dobandit.rows.stored_trial import FAILED, TOLD
 from dobandit.storage import MemoryStorage
 from dobandit.testing.storage_suite import StorageSuite
-from dobandit.testing.stored import ASK, SEEN, add, close
+from dobandit.testing.storage_transactions import ASK, SEEN, add, close
 from helpers.storage_steps import contents, random_step
 from helpers.worlds import THOROUGH
 

@@ -16,7 +16,7 @@ from dobandit.rows.stored_trial import ClosedTrial
 from dobandit.storage import open_storage
 from dobandit.storage import statements as do
 from dobandit.storage.checksums import checksum
-from dobandit.testing.stored import ASK, BATCH, SEEN, add, close
+from dobandit.testing.storage_transactions import ASK, BATCH, SEEN, add, close
 from helpers.worlds import THOROUGH
 
 GRAPH = dob.CausalGraph([("A", "C"), ("B", "C"), ("A", "Y"), ("C", "Y")], target="Y")

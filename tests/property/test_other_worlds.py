@@ -115,7 +115,7 @@ def plain_run(study, policy, replication, values_of, bests):
         if key not in values_of:
             values_of[key] = plain_value(world, {**context, **do})
         if key[1] not in bests:
-            bests[key[1]] = plain_best(world, study.budget, context)
+            bests[key[1]] = plain_best(world, study.problem.budget, context)
         regret += bests[key[1]] - values_of[key]
         reward += values[world.target]
         regrets.append(regret)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import transcription as tr
-from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, Fixed, LinearModel, Random, paper
+from dobandit import BGLMOFU, BLMLR, UCB, BinaryGLM, CausalGraph, Fixed, LinearModel, Random, paper, simulate
 from dobandit.errors import InterventionError, ModelError, PolicyError, SimulationError
 from dobandit.model.random_models import random_model
-from dobandit.simulation import summaries
+from dobandit.simulation.result import curve_interval, paired_difference, summarise
 from dobandit.simulation.run import prepare
 from dobandit.simulation.simulate import run_study
 from dobandit.simulation.study import Study
@@ -159,7 +159,7 @@ def sample_of(seed, size, scale=10.0):
 @given(samples)
 def test_the_interval_is_the_normal_one_where_the_sample_is_even(drawn):
     sample = sample_of(*drawn)
-    summary = summaries.summarise(sample)
+    summary = summarise(sample)
     error = stats.sem(sample)
     assert summary.mean == pytest.approx(sample.mean())
     assert summary.standard_error == pytest.approx(error)
@@ -174,14 +174,14 @@ def test_the_interval_is_the_normal_one_where_the_sample_is_even(drawn):
 @pytest.mark.parametrize("size", [30, 600])
 def test_a_skewed_sample_is_marked_and_an_even_one_is_not(size):
     even, skewed = np.linspace(3.0, 5.0, size), np.random.default_rng(1).lognormal(0.0, 2.5, size)
-    assert summaries.summarise(even).method == "normal"
-    assert summaries.summarise(skewed).method == "skewed"
+    assert summarise(even).method == "normal"
+    assert summarise(skewed).method == "skewed"
 
 
 @pytest.mark.parametrize("size", [3, 20])
 def test_of_even_runs_the_interval_holds_as_often_as_it_says(size):
     rng, studies = np.random.default_rng(7), 4000
-    found = [summaries.summarise(rng.normal(4.0, 2.0, size)) for _ in range(studies)]
+    found = [summarise(rng.normal(4.0, 2.0, size)) for _ in range(studies)]
     held = sum(one.low <= 4.0 <= one.high for one in found)
     assert abs(held - 0.95 * studies) <= 4.0 * math.sqrt(studies * 0.95 * 0.05)
 
@@ -191,28 +191,29 @@ def test_the_choice_is_by_skewness_over_the_root_of_the_size():
     for size in (20, 5000):
         part = sample[:size]
         expected = "skewed" if abs(stats.skew(part)) / math.sqrt(size) > 0.1 else "normal"
-        assert summaries.summarise(part).method == expected
-    assert summaries.summarise(sample[:20]).method != summaries.summarise(sample).method
+        assert summarise(part).method == expected
+    assert summarise(sample[:20]).method != summarise(sample).method
 
 
 def test_one_replication_has_no_interval_and_equal_ones_none_to_speak_of():
-    one = summaries.summarise(np.array([3.0]))
+    one = summarise(np.array([3.0]))
     assert (one.mean, one.low, one.high, one.method, one.size) == (3.0, 3.0, 3.0, "none", 1)
     assert math.isnan(one.standard_error)
-    equal = summaries.summarise(np.full(20, 0.1))
+    equal = summarise(np.full(20, 0.1))
     assert (equal.low, equal.high, equal.standard_error) == (equal.mean, equal.mean, 0.0)
 
 
 def test_the_papers_groups_give_students_interval_of_their_averages():
-    sample = np.random.default_rng(0).gamma(2.0, 10.0, 600)
-    mean, low, high = summaries.grouped_interval(sample, 20, 30)
-    averages = [sample[30 * g : 30 * (g + 1)].mean() for g in range(20)]
+    study = simulate(paper.G4, ["random"], rounds=20, replications=60)
+    sample = study.regret("Random")[:, -1]
+    mean, low, high = study.grouped("Random", 20, 3)
+    averages = [sample[3 * g : 3 * (g + 1)].mean() for g in range(20)]
     assert mean == pytest.approx(sample.mean())
     expected = stats.t.interval(0.95, 19, loc=np.mean(averages), scale=stats.sem(averages))
     assert (low, high) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
-    for groups, size in ((20, 31), (1, 600)):
+    for groups, size in ((20, 31), (1, 60)):
         with pytest.raises(SimulationError, match=f"{groups} groups of {size} need"):
-            summaries.grouped_interval(sample, groups, size)
+            study.grouped("Random", groups, size)
 
 
 @relaxed(max_examples=20)
@@ -220,26 +221,26 @@ def test_the_papers_groups_give_students_interval_of_their_averages():
 def test_paired_differences_are_summaries_of_the_differences(drawn):
     first, second = sample_of(*drawn), sample_of(drawn[0] + 1, drawn[1], 3.0)
     second[0] = first[0]  # a tie counts as half
-    gap = summaries.paired_difference(first, second)
-    summary = summaries.summarise(first - second)
+    gap = paired_difference(first, second)
+    summary = summarise(first - second)
     assert gap[:4] == (summary.mean, summary.low, summary.high, summary.method)
     wins = sum(a < b for a, b in zip(first[1:], second[1:], strict=True)) + 0.5
     assert gap.smaller_share == pytest.approx(wins / len(first))
-    other = summaries.paired_difference(second, first)
+    other = paired_difference(second, first)
     assert other.smaller_share == pytest.approx(1.0 - gap.smaller_share)
     with pytest.raises(SimulationError, match="one length"):
-        summaries.paired_difference(first, second[1:])
+        paired_difference(first, second[1:])
 
 
 def test_curves_have_the_normal_interval_at_every_point():
     curves = np.random.default_rng(2).random((25, 7)).cumsum(axis=1)
-    mean, low, high = summaries.curve_interval(curves)
+    mean, low, high = curve_interval(curves)
     for point in range(7):
         column = curves[:, point]
         expected = stats.t.interval(0.95, len(column) - 1, loc=column.mean(), scale=stats.sem(column))
         assert (low[point], high[point]) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
     np.testing.assert_allclose(mean, curves.mean(axis=0))
-    alone = summaries.curve_interval(curves[:1])
+    alone = curve_interval(curves[:1])
     assert all(np.array_equal(part, curves[0]) for part in alone)
 
 

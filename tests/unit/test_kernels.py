@@ -16,6 +16,7 @@ import pytest
 from numba import typeof
 
 from dobandit import BLMLR, CausalUCB, TableModel, kernels, paper
+from dobandit.compile_mode import WITH_KERNELS
 from dobandit.kernels import borrowed, inlined, kernel, with_kernels
 from dobandit.policy.engine import Situation, one_round
 from dobandit.policy.world import World
@@ -68,7 +69,7 @@ def test_an_edit_in_one_file_is_seen_by_kernels_of_other_files(tmp_path):
 
 def test_every_package_with_kernels_counts_for_the_freshness_of_the_cache():
     using = [source for source in PACKAGE.rglob("*/*.py") if "\n@kernel\n" in source.read_text()]
-    assert {source.relative_to(PACKAGE).parts[0] for source in using} == set(kernels.WITH_KERNELS)
+    assert {source.relative_to(PACKAGE).parts[0] for source in using} == set(WITH_KERNELS)
 
 
 def test_kernels_compile_where_nothing_can_be_kept():

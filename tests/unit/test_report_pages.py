@@ -124,7 +124,7 @@ def test_simulate_then_everything(tmp_path):
     finished = []
     result = simulate(paper.G4, [UCB(), EpsilonGreedy(0.1)], 60, 6, seed=3, progress=finished.append)
     assert sum(finished) == 6
-    assert result.study.budget == 2
+    assert result.study.problem.budget == 2
     assert (result.all_regret[:, :, -1] > 0).all()
     assert repr(result).startswith("SimulationResult(G4: ")
     result.save(tmp_path)
@@ -144,7 +144,7 @@ def test_a_model_of_ones_own_needs_a_budget():
     model = BinaryGLM.blm({"a": 0.2, "b": 0.2, ("a", "y"): 0.3, ("b", "y"): 0.3}, target="y")
     with pytest.raises(SimulationError, match="Add budget="):
         simulate(model, "ucb", 5, 2)
-    assert simulate(model, "ucb", 5, 2, budget=1).study.budget == 1
+    assert simulate(model, "ucb", 5, 2, budget=1).study.problem.budget == 1
     with pytest.raises(SimulationError, match="needs a model"):
         simulate(model.graph, "ucb", 5, 2, budget=1)
 

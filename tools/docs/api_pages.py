@@ -57,7 +57,7 @@ PAGES = {
         "Studies",
         "Policies against a simulated world, over many runs.",
         ("simulation", "report"),
-        ("simulation.find_best.Found", "simulation.summaries.Difference", "report.figures.Figure"),
+        ("simulation.find_best.Found", "simulation.result.Difference", "report.figures.Figure"),
     ),
     "client": Page("The service's client", "Experiments behind the service, from Python.", ("client", "service")),
     "errors": Page("Errors", "Every error that is raised on purpose is a `DobanditError`.", ("errors",)),

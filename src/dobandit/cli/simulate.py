@@ -162,17 +162,13 @@ def reproduce_command(
     from dobandit.report.html import report_folder
     from dobandit.report.simulation_result import shown_progress
     from dobandit.report.study_report import reproduction_document, write_reproduction
-    from dobandit.simulation.reproduce import paper_study
+    from dobandit.simulation.reproduce import WORLDS, guaranteed_study, paper_study, world_study
     from dobandit.simulation.simulate import executor_of, run_study
 
     names = [name.upper() for name in dict.fromkeys(graphs)] or list(paper.MODELS)
-    studies = {name: paper_study(name, replications, seed) for name in names}
-    worlds: list[str] = []
+    studies = {name: paper_study(name, replications, seed, beyond) for name in names}
+    worlds = list(WORLDS) if beyond else []
     if beyond:
-        from dobandit.simulation.reproduce import WORLDS, extended_study, guaranteed_study, world_study
-
-        studies = {name: extended_study(name, replications, seed) for name in names}
-        worlds = list(WORLDS)
         studies |= {name: world_study(name, replications, seed) for name in worlds}
         studies |= {f"{name} guaranteed": guaranteed_study(name, replications, seed) for name in names}
     report_folder(out)  # now, rather than when all is done

@@ -13,7 +13,7 @@ from dobandit.cli.output import json_option, print_json, say, several
 @several("--policy", "policies", metavar="NAME", help="Another policy than CausalUCB as well; may be repeated.")
 @json_option
 def warm_command(policies: tuple[str, ...], as_json: bool) -> None:
-    """Takes about 25 seconds once per installation, and is instant afterwards. Without it, young experiments run
+    """Takes about a minute once per installation, and is instant afterwards. Without it, young experiments run
     uncompiled, and the first one with much work to do compiles what it needs.
 
     \b
@@ -21,13 +21,12 @@ def warm_command(policies: tuple[str, ...], as_json: bool) -> None:
       dobandit warm
       dobandit warm --policy causal-ts --policy lucb
     """
-    from dobandit.compile_mode import is_remembered
-    from dobandit.experiment.rehearsals import rehearsals, warm
+    from dobandit.experiment.rehearsals import is_rehearsed, rehearsals, warm
 
     logging.getLogger("dobandit").setLevel(logging.ERROR)  # the lines below announce it
     steps, planned = [], rehearsals(policies)
-    if not as_json and not all(is_remembered(rehearsal.key) for rehearsal in planned):
-        say("compiling what experiments need, once per installation: about 25 s")
+    if not as_json and not all(map(is_rehearsed, planned.values())):
+        say("compiling what experiments need, once per installation: about a minute")
     for step in warm(policies):
         steps.append(step)
         done = "compiled before" if step.compiled is None else f"{step.compiled} kernels compiled, {step.seconds:.1f} s"

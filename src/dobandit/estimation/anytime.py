@@ -85,7 +85,9 @@ def table_intervals(nodes: Any, cells: Any, v: int, nats: float) -> tuple[Array,
 
 @kernel
 def spare_nats(nats: float, cells: float) -> float:
-    """log(1 / s): what the intervals of so many cells leave of delta_X = exp(-nats)."""
+    """log(1 / s): what the intervals of so many cells leave of delta_X = exp(-nats); that of one leaves nothing."""
+    if cells <= 1.0:
+        return math.inf
     return 2.0 * nats + math.log(2.0) - math.log1p(-1.0 / cells) - math.log1p(-math.exp(-nats) / 3.0)
 
 

@@ -11,6 +11,7 @@ from dobandit.checks import is_one_of, shown
 from dobandit.errors import ExperimentError, MissingError, closest
 from dobandit.experiment.definition import define, definition_from_text, warn_of_lines
 from dobandit.experiment.experiment import Experiment
+from dobandit.experiment.plain_work import needs_compiling
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.causal_model import CausalModel
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
@@ -108,11 +109,17 @@ def create_experiment(
         warn_of_lines(definition)
         try:
             trials = () if past is None else past.trials
-            return Experiment(kept, kept.create(name, definition.to_text(), clock(), trials), clock, definition)
+            created = kept.create(name, definition.to_text(), clock(), trials)
         except ExperimentError:
             found = kept.find(name) if if_exists == "open" else None  # somebody else may have been first
             if found is None:
                 raise
+        else:
+            if needs_compiling(definition.learner.engine, len(trials)):
+                from dobandit.experiment.rehearsals import rehearse
+
+                rehearse(definition)
+            return Experiment(kept, created, clock, definition)
     experiment = Experiment(kept, found, clock)
     different = experiment.definition.differences(definition)
     if different == ["seed"] and seed is None:

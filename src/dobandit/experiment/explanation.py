@@ -12,7 +12,7 @@ import numpy as np
 
 from dobandit.errors import ExperimentError
 from dobandit.experiment.paths import Path, path_product, top_paths
-from dobandit.experiment.plain_work import explaining
+from dobandit.experiment.plain_work import asking
 from dobandit.experiment.replayed_learner import ReplayedLearner
 from dobandit.oracle.actions import Action
 from dobandit.policy.engine import Array, Interval, Pending
@@ -91,7 +91,7 @@ def explain(log: TrialLog, number: int | Trial) -> Explanation:
             f"trial {trial.number} was {trial.source}, not asked for: nobody chose it, so nothing explains it."
         )
     then = log.state.then(trial.asked_after)
-    with explaining(then.learner.engine):
+    with asking(then.learner.engine, trials=3, stops=False):  # once more, and without variables that were set
         return _explained(log, trial, then)
 
 

@@ -14,7 +14,7 @@ import math
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from dobandit.compile_mode import work
+from dobandit.compile_mode import is_worth_compiling, work
 from dobandit.policy.questions import Believes, listed_actions
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _LEARN, _ASK, _ANSWER = 1.6e-4, 1e-5, 4e-4  # seconds per weight and round; per 
 
 def learning(engine: Engine, rounds: int) -> AbstractContextManager[None]:
     """Taking in so many rounds, of which equal ones count once."""
-    return work(rounds * engine.problem.graph.arrays.parent_ptr[-1] * _LEARN)
+    return work(_learning_seconds(engine, rounds))
 
 
 def asking(engine: Engine, trials: int, stops: bool) -> AbstractContextManager[None]:
@@ -38,9 +38,13 @@ def answering(engine: Engine) -> AbstractContextManager[None]:
     return work(_scored(engine) * _ANSWER)
 
 
-def explaining(engine: Engine) -> AbstractContextManager[None]:
-    """Choosing once more, and without each of the variables that were set."""
-    return work(3 * _scored(engine) * _ASK)
+def needs_compiling(engine: Engine, rounds: int) -> bool:
+    """Whether an experiment that begins with so many rounds has more to do than suits plain Python."""
+    return is_worth_compiling(max(_learning_seconds(engine, rounds), _scored(engine) * _ANSWER))
+
+
+def _learning_seconds(engine: Engine, rounds: int) -> float:
+    return float(rounds * engine.problem.graph.arrays.parent_ptr[-1] * _LEARN)
 
 
 def _scored(engine: Engine) -> float:

@@ -20,10 +20,10 @@ from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links
 from dobandit.report.summary import StudySummary, message, paper_name
 from dobandit.report.tables import frame_of
-from dobandit.simulation.function_model import WorldFunction
 from dobandit.simulation.result import StudyResult
 from dobandit.simulation.simulate import Executor, run_study
 from dobandit.simulation.study import Policies, study_of
+from dobandit.simulation.study_worlds import WorldFunction
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -17,9 +17,9 @@ from dobandit.policy.engine import Draws, Engine, Interval, Situation, no_contex
 from dobandit.policy.problem import Links
 from dobandit.policy.questions import best, gap
 from dobandit.policy.world import World
+from dobandit.simulation.result import QUANTILES, Summary, summarise
 from dobandit.simulation.run import Runner, prepare
 from dobandit.simulation.study import Policies, Study, study_of
-from dobandit.simulation.summaries import Summary, summarise
 
 _SAME = 1e-9  # rounding of true values must not make an answer wrong
 
@@ -76,19 +76,16 @@ class BestFound:
 
     def summary(self) -> str:
         """A table for people: rounds until the answer, runs without one, and the share of wrong answers."""
-        heads = ("policy", "rounds", "5%", "median", "95%", "no answer", "wrong", "95% interval")
-        rows = [heads, *(_row(label, found) for label, found in self.found.items())]
+        rows = [("policy", "rounds", "5%", "median", "95%", "no answer", "wrong", "95% interval")]
+        for label, found in self.found.items():
+            rounds, (low, high), runs = found.summary(), found.error_interval, len(found.rounds)
+            unfinished = int((~found.finished).sum())
+            mean = f"{'>' if unfinished else ''}{rounds.mean:,.0f}"
+            q05, median, q95 = (f"{rounds.quantiles[q]:,.0f}" for q in QUANTILES)
+            shares = f"{unfinished} of {runs}", f"{int(found.wrong.sum())} of {runs}"
+            rows.append((label, mean, q05, median, q95, *shares, f"{low:.3f} to {high:.3f}"))
         first, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
         return "\n".join("  ".join([row[0].ljust(first), *map(str.rjust, row[1:], widths)]) for row in rows)
-
-
-def _row(label: str, found: Found) -> tuple[str, ...]:
-    told, (low, high), runs = found.summary(), found.error_interval, len(found.rounds)
-    unfinished = int((~found.finished).sum())
-    mean = f"{'>' if unfinished else ''}{told.mean:,.0f}"
-    spread = (f"{told.quantiles[q]:,.0f}" for q in (0.05, 0.5, 0.95))
-    share = f"{int(found.wrong.sum())} of {runs}"
-    return label, mean, *spread, f"{unfinished} of {runs}", share, f"{low:.3f} to {high:.3f}"
 
 
 def find_best(
@@ -141,19 +138,20 @@ def _searches(runner: Runner, study: Study, label: str) -> Found:
             f"find_best is for policies that know when they have an answer, but {label} never does. Use BestSet or "
             "LUCB."
         )
-    rounds, finished, shortfall = np.zeros(study.replications, int), np.zeros(study.replications, bool), []
     nothing, truth = no_context(len(study.problem.graph)), runner.prepared.truth
+    rounds, finished = np.zeros(study.replications, int), np.zeros(study.replications, bool)
+    shortfall = np.zeros(study.replications)
     for run in range(study.replications):
         engine = unlearned.copy()
         for _, draws in runner.stretches([engine], run):
-            found = rounds_until(engine, runner.world, draws, within)
-            rounds[run] += len(draws.world) if found is None else found
-            if found is not None:
+            needed = rounds_until(engine, runner.world, draws, within)
+            rounds[run] += len(draws.world) if needed is None else needed
+            if needed is not None:
                 finished[run] = True
                 break
         answer = best(engine, Situation(np.zeros(engine.draws), nothing)).action
-        shortfall.append(truth.best[0] - truth.value(answer, nothing))
-    return Found(rounds, finished, np.array(shortfall), within, unlearned.delta)
+        shortfall[run] = truth.best[0] - truth.value(answer, nothing)
+    return Found(rounds, finished, shortfall, within, unlearned.delta)
 
 
 def rounds_until(engine: Engine, world: World, draws: Draws, within: float) -> int | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import NamedTuple
 
 from dobandit import paper
 from dobandit.errors import SimulationError, closest, listed
@@ -36,17 +36,15 @@ from dobandit.simulation.study import Study, study_of
 
 REPLICATIONS = 600
 _POLICIES = ("BLM-LR", "BLM-OFU", "UCB", "UCB (scaled)", "eps-greedy (0.1)", "eps-greedy (0.01)")
-# Cumulative regret at the last round, read off the published plots to about 3 percent.
-PUBLISHED: dict[str, dict[str, float]] = {
-    graph: dict(zip(_POLICIES, regrets, strict=True))
-    for graph, regrets in {
-        "G1": (39, 67, 650, 501, 283, 314),
-        "G2": (18.6, 19.2, 293, 80, 129, 142),
-        "G3": (16.9, 17.5, 224, 133, 85, 162),
-        "G4": (11.8, 15.4, 110, 110, 70, 108),
-        "G5": (13.7, 72, 291, 346, 365, 260),
-    }.items()
+_REGRETS = {
+    "G1": (39, 67, 650, 501, 283, 314),
+    "G2": (18.6, 19.2, 293, 80, 129, 142),
+    "G3": (16.9, 17.5, 224, 133, 85, 162),
+    "G4": (11.8, 15.4, 110, 110, 70, 108),
+    "G5": (13.7, 72, 291, 346, 365, 260),
 }
+# Cumulative regret at the last round, read off the published plots to about 3 percent.
+PUBLISHED = {graph: dict(zip(_POLICIES, regrets, strict=True)) for graph, regrets in _REGRETS.items()}
 # The published script keeps one run of each group of 30: its averages are of 20 runs, not of 600.
 PUBLISHED_RUNS = 20
 READING_ERROR = 0.03
@@ -64,14 +62,15 @@ def paper_policies(rounds: int) -> dict[str, Policy]:
     }
 
 
-def paper_study(name: str, replications: int = REPLICATIONS, seed: int = 0) -> Study:
-    """One of the five experiments."""
+def paper_study(name: str, replications: int = REPLICATIONS, seed: int = 0, beyond: bool = False) -> Study:
+    """One of the five experiments; beyond: with our policies too, on the same random numbers."""
     if name not in paper.MODELS:
         raise SimulationError(
             f"the paper's models are {listed(paper.MODELS)}, but got {name!r}.{closest(name, paper.MODELS)}"
         )
     rounds = paper.ROUNDS[name]
-    return study_of(paper.MODELS[name], paper_policies(rounds), rounds, replications, paper.BUDGETS[name], seed)
+    policies = paper_policies(rounds) | (our_policies() if beyond else {})
+    return study_of(paper.MODELS[name], policies, rounds, replications, paper.BUDGETS[name], seed)
 
 
 @dataclass(frozen=True)
@@ -122,54 +121,62 @@ def compare(name: str, result: StudyResult) -> list[Comparison]:
 
 
 ROUNDS = 2_000
-Weights = dict[str | tuple[str, str], float]
 GUARANTEED_RUNS = 10  # intervals that hold at every round take much longer than the others
+Weights = dict[str | tuple[str, str], float]
+_LEVERS = ["ad", "mail", "coupon"]
 
 
-def interaction() -> CausalModel:
+class Misfit(NamedTuple):
+    """A world that the paper's model does not fit, and the graph that learners are told; None: the world's."""
+
+    model: CausalModel
+    budget: int
+    graph: CausalGraph | None = None
+
+
+def _interaction() -> Misfit:
     """A coupon works only for those who read the mail; advertising and the site add a little each."""
     edges = [("ad", "visit"), ("site", "visit"), ("visit", "buy"), ("mail", "buy"), ("coupon", "buy")]
     graph = CausalGraph(edges, target="buy", controllable=["ad", "site", "mail", "coupon"])
     buy = [[[0.10, 0.40], [0.05, 0.35]], [[0.10, 0.40], [0.40, 0.70]]]  # by coupon, mail, visit
     roots = {"ad": 0.3, "site": 0.3, "mail": 0.2, "coupon": 0.2}
-    return TableModel(graph, {**roots, "visit": [[0.1, 0.45], [0.45, 0.8]], "buy": buy})
+    return Misfit(TableModel(graph, {**roots, "visit": [[0.1, 0.45], [0.45, 0.8]], "buy": buy}), 2)
 
 
-def harm() -> CausalModel:
+def _harm() -> Misfit:
     """Advertising brings visits and annoys; the best set is smaller than the budget allows."""
     weights: Weights = {"ad": 0.3, "mail": 0.3, "popup": 0.3, "visit": 0.15, "annoyed": 0.05, "buy": 0.5}
     weights |= {("ad", "visit"): 0.35, ("mail", "visit"): 0.4, ("visit", "buy"): 0.4, ("annoyed", "buy"): -0.4}
     weights |= {("ad", "annoyed"): 0.45, ("mail", "annoyed"): 0.05, ("popup", "annoyed"): 0.4, ("popup", "buy"): -0.05}
-    return BinaryGLM.blm(weights, "buy", controllable=["ad", "mail", "popup"])
+    return Misfit(BinaryGLM.blm(weights, "buy", controllable=["ad", "mail", "popup"]), 2)
 
 
-def missing_edge() -> CausalModel:
+def _missing_edge() -> Misfit:
     """A coupon brings few visits and makes many buy."""
     weights: Weights = {"ad": 0.3, "mail": 0.3, "coupon": 0.2, "visit": 0.1, "buy": 0.1}
     weights |= {("ad", "visit"): 0.35, ("mail", "visit"): 0.3, ("coupon", "visit"): 0.05}
     weights |= {("visit", "buy"): 0.4, ("coupon", "buy"): 0.3}
-    return BinaryGLM.blm(weights, "buy", controllable=["ad", "mail", "coupon"])
+    edges = [("ad", "visit"), ("mail", "visit"), ("coupon", "visit"), ("visit", "buy")]
+    graph = CausalGraph(edges, target="buy", controllable=_LEVERS)
+    return Misfit(BinaryGLM.blm(weights, "buy", controllable=_LEVERS), 1, graph)
 
 
-def hidden_cause() -> CausalModel:
+def _hidden_cause() -> Misfit:
     """Those in the mood visit and buy, so that visits seem to matter much more than they do."""
     weights: Weights = {"mood": 0.5, "ad": 0.3, "mail": 0.3, "coupon": 0.3, "visit": 0.02, "buy": 0.1}
     weights |= {("ad", "visit"): 0.5, ("mail", "visit"): 0.03, ("mood", "visit"): 0.45}
     weights |= {("coupon", "buy"): 0.1, ("visit", "buy"): 0.05, ("mood", "buy"): 0.6}
-    return BinaryGLM.blm(weights, "buy", latent=["mood"], controllable=["ad", "mail", "coupon"])
+    edges = [("ad", "visit"), ("mail", "visit"), ("coupon", "buy"), ("visit", "buy")]
+    graph = CausalGraph(edges, target="buy", controllable=_LEVERS)
+    return Misfit(BinaryGLM.blm(weights, "buy", latent=["mood"], controllable=_LEVERS), 1, graph)
 
 
-WORLDS = {"interaction": interaction, "harm": harm, "missing-edge": missing_edge, "hidden-cause": hidden_cause}
-BUDGETS = {"interaction": 2, "harm": 2, "missing-edge": 1, "hidden-cause": 1}
-
-
-def believed(name: str) -> CausalGraph | None:
-    """The graph that learners are told, where it is not the world's."""
-    known = {
-        "missing-edge": [("ad", "visit"), ("mail", "visit"), ("coupon", "visit"), ("visit", "buy")],
-        "hidden-cause": [("ad", "visit"), ("mail", "visit"), ("coupon", "buy"), ("visit", "buy")],
-    }
-    return CausalGraph(known[name], target="buy", controllable=["ad", "mail", "coupon"]) if name in known else None
+WORLDS = {
+    "interaction": _interaction(),
+    "harm": _harm(),
+    "missing-edge": _missing_edge(),
+    "hidden-cause": _hidden_cause(),
+}
 
 
 @dataclass(frozen=True)
@@ -191,17 +198,10 @@ def our_policies() -> dict[str, Policy]:
     return {"CausalUCB": CausalUCB(), "CausalTS": CausalTS()}
 
 
-def extended_study(name: str, replications: int = REPLICATIONS, seed: int = 0) -> Study:
-    """One of the paper's experiments with our policies too, on the same random numbers."""
-    study = paper_study(name, replications, seed)
-    return replace(study, policies=study.policies | our_policies())
-
-
 def guaranteed_study(name: str, replications: int = REPLICATIONS, seed: int = 0) -> Study:
     """One of the paper's experiments with the learners whose regret is guaranteed, in the first runs of the others."""
     study = paper_study(name, min(replications, GUARANTEED_RUNS), seed)
-    learners: dict[str, Policy] = {"BLM-LR (guarantee)": BLMLR(), "CausalUCB (guarantee)": CausalUCB(True)}
-    return replace(study, policies=learners)
+    return replace(study, policies={"BLM-LR (guarantee)": BLMLR(), "CausalUCB (guarantee)": CausalUCB(True)})
 
 
 def world_study(name: str, replications: int = REPLICATIONS, seed: int = 0) -> Study:
@@ -214,5 +214,5 @@ def world_study(name: str, replications: int = REPLICATIONS, seed: int = 0) -> S
         "eps-greedy (0.1)": EpsilonGreedy(0.1),
         "Random": Random(),
     }
-    told: Any = {"graph": believed(name), "links": "auto", "effects": "any"}
-    return study_of(WORLDS[name](), policies, ROUNDS, replications, BUDGETS[name], seed, **told)
+    model, budget, graph = WORLDS[name]
+    return study_of(model, policies, ROUNDS, replications, budget, seed, graph=graph, links="auto", effects="any")

@@ -8,17 +8,23 @@ The file is a NumPy archive (.npz, no pickles) with these arrays and one JSON te
     plays        (policies, replications, sets) rounds in which each set was played, the last column: nothing was set;
                  no columns where there are more than 256 sets, or where a policy searches without a list of sets
     seconds      (policies, replications) compute time
+
+Intervals of a mean are mean +- t sigma / sqrt(N), t Student's quantile (1.96 for many runs). Where the sample is skewed
+(|skewness| / sqrt(N) > 0.1, the size of the first Edgeworth correction), it holds less often than in 95 of 100 studies,
+and the summary says so. A bootstrap of percentiles would be no better there: of 3 exponential runs it holds the mean in
+70 of 100 studies (Student's t: 89), of 20 in 90 (92), of 100 in 94 (95).
 """
 
 from __future__ import annotations
 
 import io
 import json
+import math
 import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +36,6 @@ from dobandit.model.bglm import BinaryGLM, LinearModel
 from dobandit.policy.questions import listed_actions
 from dobandit.simulation.run import UNREADABLE, read_arrays, remove_finished
 from dobandit.simulation.study import TRUTHFUL, Study
-from dobandit.simulation.summaries import Difference, Summary, grouped_interval, paired_difference, summarise
 from dobandit.text_files import write_atomically
 
 FORMAT, VERSION = "dobandit-study", 1
@@ -43,6 +48,81 @@ _ARRAYS: dict[str, tuple[str, Any]] = {  # in the file: the attribute, and its t
     "plays": ("all_plays", np.int32),
     "seconds": ("seconds", float),
 }
+QUANTILES = (0.05, 0.5, 0.95)
+
+
+class Summary(NamedTuple):
+    """Statistics of a sample, such as the regrets of all runs.
+
+    mean            with its 95% interval: low, high
+    method          of the interval: "normal", "skewed" (it holds less often) or "none" (one replication)
+    standard_error  of the mean
+    quantiles       by probability: those of QUANTILES
+    size            how many there are
+    """
+
+    mean: float
+    low: float
+    high: float
+    method: str
+    standard_error: float
+    quantiles: dict[float, float]
+    size: int
+
+
+class Difference(NamedTuple):
+    """Of paired samples, the first minus the second.
+
+    mean           with its 95% interval: low, high
+    method         of the interval, as in `Summary`
+    smaller_share  the share of pairs in which the first is smaller
+    """
+
+    mean: float
+    low: float
+    high: float
+    method: str
+    smaller_share: float
+
+
+def summarise(sample: Array) -> Summary:
+    count, mean = len(sample), float(sample.mean())
+    quantiles = {q: float(np.quantile(sample, q)) for q in QUANTILES}
+    if count < 2:
+        return Summary(mean, mean, mean, "none", math.nan, quantiles, count)
+    spread = float(sample.std(ddof=1))
+    if spread <= 1e-12 * max(1.0, abs(mean)):
+        return Summary(mean, mean, mean, "normal", 0.0, quantiles, count)
+    skewness = float(np.mean(((sample - mean) / spread) ** 3))
+    method = "skewed" if abs(skewness) / math.sqrt(count) > 0.1 else "normal"
+    error = spread / math.sqrt(count)
+    half = _quantile(count - 1) * error
+    return Summary(mean, mean - half, mean + half, method, error, quantiles, count)
+
+
+def paired_difference(first: Array, second: Array) -> Difference:
+    if len(first) != len(second):
+        raise SimulationError(f"paired samples have one length, but got {len(first)} and {len(second)}.")
+    difference = first - second
+    difference[np.abs(difference) <= 1e-9 * np.maximum(1.0, np.abs(first))] = 0.0  # rounding is no difference
+    mean, low, high, method, *_ = summarise(difference)
+    return Difference(mean, low, high, method, float(np.mean(difference < 0) + 0.5 * np.mean(difference == 0)))
+
+
+def curve_interval(sample: Array) -> tuple[Array, Array, Array]:
+    """(mean, low, high) of curves (replications, grid): Student's interval at every point."""
+    mean = sample.mean(axis=0)
+    if len(sample) < 2:
+        return mean, mean, mean
+    half = _quantile(len(sample) - 1) * sample.std(axis=0, ddof=1) / math.sqrt(len(sample))
+    return mean, mean - half, mean + half
+
+
+def _quantile(freedom: int) -> float:
+    """97.5% quantile of Student's t: 1.96 for many runs, wider for few."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 0.975))
 
 
 @dataclass(frozen=True)
@@ -93,13 +173,11 @@ class StudyResult:
         for name, value in (("alpha", alpha), ("beta", beta)):
             if not 0 < value <= 1:
                 raise SimulationError(f"{name} must be above 0 and at most 1, but got {value!r}.")
-        curve: Array = self.all_regret[self._row(label)] - (1.0 - alpha * beta) * self.best * self.grid
-        return curve
+        return np.asarray(self.all_regret[self._row(label)] - (1.0 - alpha * beta) * self.best * self.grid)
 
     def reward(self, label: str) -> Array:
         """(replications, grid): cumulative Y as it came out."""
-        curve: Array = self.all_reward[self._row(label)]
-        return curve
+        return np.asarray(self.all_reward[self._row(label)])
 
     def summary_of(self, label: str, round_number: int | None = None) -> Summary:
         """Statistics of the cumulative regret of one policy: see `Summary`.
@@ -121,7 +199,11 @@ class StudyResult:
 
         groups, size  how many groups, and how many runs in each: together the study's replications
         """
-        return grouped_interval(self.regret(label)[:, -1], groups, size)
+        sample = self.regret(label)[:, -1]
+        if len(sample) != groups * size or groups < 2:
+            raise SimulationError(f"{groups} groups of {size} need {groups * size} runs, but got {len(sample)}.")
+        mean, low, high, *_ = summarise(sample.reshape(groups, size).mean(axis=1))
+        return mean, low, high
 
     def bound(self, label: str) -> Array | None:
         """(grid,): what the paper's theorem promises at most for a policy on this model; None where it says nothing.
@@ -147,9 +229,9 @@ class StudyResult:
 
         Empty where the actions are too many to keep (more than 256), or are not listed (branch and bound, greedy).
         """
-        counts = self.all_plays[self._row(label)].astype(np.int64)
-        problem = self.study.problem_for(self.study.policies[label])
-        actions = listed_actions(self.study.policies[label].engine(problem))
+        counts, policy = self.all_plays[self._row(label)].astype(np.int64), self.study.policies[label]
+        problem = self.study.problem_for(policy)
+        actions = listed_actions(policy.engine(problem))
         if not counts.shape[1] or actions is None:
             return {}
         named: dict[tuple[str, ...], NDArray[np.int64]] = {}
@@ -198,7 +280,6 @@ class StudyResult:
             "version": VERSION,
             "study": self.study.to_document(),
             "best": self.best,
-            "best_set": list(self.best_set),
             "best_do": self.best_do,
             "best_depends": self.best_depends,
             "elapsed": self.elapsed,
@@ -246,12 +327,12 @@ class StudyResult:
             result = cls(
                 study,
                 float(document["best"]),
-                dict(document.get("best_do", dict.fromkeys(document["best_set"], 1))),
+                dict(document["best_do"]),
                 **curves,
                 elapsed=float(document["elapsed"]),
-                name=str(document.get("name", "")),
-                finished=None if document.get("finished") is None else float(document["finished"]),
-                best_depends=bool(document.get("best_depends", study.model.graph.context)),
+                name=str(document["name"]),
+                finished=None if document["finished"] is None else float(document["finished"]),
+                best_depends=bool(document["best_depends"]),
             )
             shape = len(study.policies), study.replications
             for array in (result.all_regret, result.all_reward):

@@ -22,19 +22,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.checks import shown
-from dobandit.compile_mode import announced_as
+from dobandit.compile_mode import compiling_ahead
 from dobandit.errors import SimulationError
 from dobandit.policy.engine import Draws, Engine
 from dobandit.policy.questions import listed_actions, play_rounds, run
 from dobandit.policy.recording import Recorder, blank_tape
 from dobandit.policy.world import World
-from dobandit.simulation.function_model import FunctionModel, FunctionWorld, SampledTruth
 from dobandit.simulation.study import Study
-from dobandit.simulation.truth import Truth
+from dobandit.simulation.study_worlds import FunctionModel, FunctionWorld, SampledTruth, Truth
 from dobandit.text_files import write_atomically
 
 _ROUNDS_AT_ONCE = 2048  # bounds the random numbers held in memory
-MOST_COUNTED = 256  # actions whose plays are kept run by run
+_MOST_COUNTED = 256  # actions whose plays are kept run by run
+_COMPILED = ("the simulation", "about 10 s for each policy")
 
 
 class Block(NamedTuple):
@@ -67,7 +67,7 @@ class Prepared(NamedTuple):
     def counted(self) -> int:
         """Columns of `Block.plays`: the longest list of actions and "nothing"; 0 where there are too many to keep."""
         most = max(table.shape[1] for table in self.tables)
-        return most if most <= MOST_COUNTED else 0
+        return most if most <= _MOST_COUNTED else 0
 
 
 class Runner:
@@ -108,7 +108,7 @@ class Runner:
         rounds = 1 if isinstance(self.world, FunctionWorld) else 0
         for engine, recorder in zip(engines, self._recorders(engines), strict=True):
             some = Draws(np.zeros((rounds, len(self.study.model.graph))), np.zeros((rounds, engine.draws)))
-            with announced_as("the simulation", "about 10 s for each policy"):
+            with compiling_ahead(*_COMPILED):
                 self.play(engine.copy(), recorder, some)
 
     def _recorders(self, engines: Sequence[Engine]) -> list[Recorder]:
@@ -138,9 +138,10 @@ class Runner:
 def prepare(study: Study) -> Prepared:
     """The truth, computed where the world is a model and estimated where it is a function, and the value of every
     action that each policy may play."""
-    truth = (SampledTruth if isinstance(study.model, FunctionModel) else Truth)(study.model, study.problem)
-    engines = [policy.engine(study.problem_for(policy)) for policy in study.policies.values()]
-    return Prepared(truth, tuple(truth.table(listed_actions(engine)) for engine in engines))
+    with compiling_ahead(*_COMPILED):
+        truth = (SampledTruth if isinstance(study.model, FunctionModel) else Truth)(study.model, study.problem)
+        engines = [policy.engine(study.problem_for(policy)) for policy in study.policies.values()]
+        return Prepared(truth, tuple(truth.table(listed_actions(engine)) for engine in engines))
 
 
 def run_block(study: Study, prepared: Prepared, replications: Sequence[int]) -> Block:

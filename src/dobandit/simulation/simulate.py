@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dobandit.checks import shown, whole_number
 from dobandit.errors import SimulationError
@@ -134,7 +133,18 @@ def run_study(
     have = np.zeros(study.replications, dtype=np.bool_)
 
     def take(block: Block) -> None:
-        fresh = _put(block, whole, have)
+        """Put a block where it belongs in the whole study."""
+        wanted = np.flatnonzero(block.replications < study.replications)
+        numbers = block.replications[wanted]
+        pairs: Any = zip(whole[1:], block[1:], strict=True)
+        for all_of_them, some in pairs:
+            if all_of_them.shape[::2] != some.shape[::2]:
+                raise SimulationError(
+                    "a block of results does not fit the study. Remove the unfinished work and begin anew."
+                )
+            all_of_them[:, numbers] = some[:, wanted]
+        fresh = int((~have[numbers]).sum())
+        have[numbers] = True
         if progress is not None and fresh:
             progress(fresh)
 
@@ -165,20 +175,6 @@ def run_study(
         value_error=truth.value_error,
         best_depends=everywhere is None,
     )
-
-
-def _put(block: Block, whole: Block, have: NDArray[np.bool_]) -> int:
-    """Put a block where it belongs in the whole study; how many of its replications were still missing."""
-    wanted = np.flatnonzero(block.replications < len(have))
-    numbers = block.replications[wanted]
-    pairs: list[tuple[Any, Any]] = list(zip(whole[1:], block[1:], strict=True))
-    if any(all_of_them.shape[::2] != some.shape[::2] for all_of_them, some in pairs):
-        raise SimulationError("a block of results does not fit the study. Remove the unfinished work and begin anew.")
-    fresh = int((~have[numbers]).sum())
-    for all_of_them, some in pairs:
-        all_of_them[:, numbers] = some[:, wanted]
-    have[numbers] = True
-    return fresh
 
 
 def _blocks(numbers: list[int], workers: int) -> list[list[int]]:

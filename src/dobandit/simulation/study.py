@@ -24,7 +24,7 @@ from dobandit.policy.base import Policy
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links, Problem, problem_of
 from dobandit.policy.registry import policy_from_document, policy_from_spec, policy_to_document
-from dobandit.simulation.function_model import FunctionModel, WorldFunction
+from dobandit.simulation.study_worlds import FunctionModel, WorldFunction
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,9 @@ def believed_links(world: CausalModel, graph: CausalGraph, links: Links) -> tupl
     """By node of the learner's graph; of nodes that are not named, what is true. None: all are what they truly are."""
     if links is None:
         return None
-    given = links_by_node(graph, links)
     if isinstance(links, Mapping) and links.keys() <= set(graph.nodes):
-        true = true_links(world, graph)
-        given = tuple(one if name in links else true[name] for name, one in zip(graph.nodes, given, strict=True))
-    return given
+        links = {**true_links(world, graph), **links}
+    return links_by_node(graph, links)
 
 
 def _check_graph(world: CausalGraph, graph: CausalGraph) -> None:
@@ -148,22 +146,16 @@ class Study:
     @property
     def problem(self) -> Problem:
         """What the policies are told: never the weights."""
-        return self._told(self.links)
+        return self.problem_for(None)
 
-    def problem_for(self, policy: Policy) -> Problem:
+    def problem_for(self, policy: Policy | None) -> Problem:
         """What this policy is told: where neither the study nor the world says anything of links, those that it takes
         for granted (CausalUCB learns them)."""
-        said = self.view.links is not None or self.model.links is not None
-        return self._told(self.links if said else policy.links)
-
-    def _told(self, links: Any) -> Problem:
+        links: Any = self.links
+        if policy is not None and self.view.links is None and self.model.links is None:
+            links = policy.links
         rounds, continuous = self.rounds, self.model.continuous
         return problem_of(self.graph, self.rules, rounds, self.seed, links, continuous, self.effects, self.view.hide)
-
-    @property
-    def budget(self) -> int:
-        """The most variables that may be set in a round."""
-        return self.problem.budget
 
     def to_document(self) -> dict[str, Any]:
         """Everything that decides the results, as JSON."""
@@ -259,12 +251,12 @@ def world_of(world: object, graph: CausalGraph | None) -> CausalModel:
 
 def _labelled(study: Study, policies: Policies) -> dict[str, Policy]:
     policies = DEFAULTS if policies is None else policies
-    listed = [policies] if isinstance(policies, (Policy, str)) else listable(policies)
-    if not listed:
+    several = [policies] if isinstance(policies, (Policy, str)) else listable(policies)
+    if not several:
         raise SimulationError(f"a study needs at least one policy, but got {shown(policies)}.")
     if isinstance(policies, Mapping):
         return {str(label): _policy(policy, study.model) for label, policy in policies.items()}
-    chosen = [_policy(item, study.model) for item in listed]
+    chosen = [_policy(policy, study.model) for policy in several]
     labels = [policy.label_on(study.graph, tuple(study.links.values())) for policy in chosen]
     for i, policy in enumerate(chosen):
         if policy in chosen[:i]:
@@ -308,24 +300,25 @@ def told_apart(policies: Sequence[Policy], labels: Sequence[str]) -> list[str]:
     >>> told_apart(policies, [policy.label for policy in policies])
     ['BLM-LR (radius scale 1)', 'BLM-LR (radius scale 0.1)', 'UCB']
     """
-    found = []
+    longer = []
     for policy, label in zip(policies, labels, strict=True):
         alike = [other for other, its in zip(policies, labels, strict=True) if its == label]
         kind = [other for other in alike if type(other) is type(policy)]
         words = [type(policy).name or type(policy).__name__] if len(kind) < len(alike) else []
-        for name, value in ((field.name, getattr(policy, field.name)) for field in fields(policy)):
-            if any(repr(getattr(other, name)) != repr(value) for other in kind):
-                words.append(_words(name.replace("_", " "), value))
-        said = ", ".join(filter(None, words))
-        found.append(f"{label} ({said})" if said else label)
+        for field in fields(policy):
+            value = getattr(policy, field.name)
+            if any(repr(getattr(other, field.name)) != repr(value) for other in kind):
+                words.append(_setting_words(field.name.replace("_", " "), value))
+        settings = ", ".join(filter(None, words))
+        longer.append(f"{label} ({settings})" if settings else label)
     return [  # settings that print alike, or are no words
-        label if found.count(label) == 1 else f"{label} #{found[: i + 1].count(label)}" for i, label in enumerate(found)
+        label if longer.count(label) == 1 else f"{label} #{longer[: i + 1].count(label)}"
+        for i, label in enumerate(longer)
     ]
 
 
-def _words(name: str, value: object) -> str:
-    """A setting for people: "radius scale 0.1"; "clipped" where it is simply on, and nothing where it is off, or where
-    the value is no word."""
+def _setting_words(name: str, value: object) -> str:
+    """A setting for people: "radius scale 0.1", or "clipped" where it is simply on; empty where there are no words."""
     if value is None:
         return f"no {name}"
     if isinstance(value, bool):

@@ -19,8 +19,18 @@ from __future__ import annotations
 from dobandit.errors import ConflictError, ExperimentError
 from dobandit.rows.stored_trial import ABANDONED, FAILED, PENDING, STATES, TOLD, ClosedTrial
 from dobandit.storage.contract import Storage
-from dobandit.testing.storage_transactions import TransactionSuite
-from dobandit.testing.stored import ASK, BATCH, FULL, SEEN, add, close, refused, spring_in, there
+from dobandit.testing.storage_transactions import (
+    ASK,
+    BATCH,
+    FULL,
+    SEEN,
+    TransactionSuite,
+    add,
+    close,
+    refused,
+    spring_in,
+    there,
+)
 
 NAMES = ["spring", "Ünïcode ' ; DROP TABLE trials; --", "🎲", "a" * 200, " x", "%s :name ?", "line\nbreak", "B", "a"]
 NO_NAMES = ["", "  \n", "a" * 201, "a\0b", "a\ud800", None, 7]

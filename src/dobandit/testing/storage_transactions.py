@@ -1,19 +1,89 @@
 """What every storage must do for many at once, where something fails half-way, and with what it keeps beside the log:
-tokens, answers to requests, the audit. A part of `StorageSuite`."""
+tokens, answers to requests, the audit. A part of `StorageSuite`, with the trials that the suite stores and short ways
+to store them."""
 
 from __future__ import annotations
 
+import math
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
 
 from dobandit.errors import ConflictError, ExperimentError
-from dobandit.rows.stored_trial import FAILED, TOLD
+from dobandit.rows.stored_trial import ASKED, FAILED, IMPORTED, RECORDED, TOLD, StoredTrial
 from dobandit.storage.access import AuditLine, Books, KeptAnswer, StoredToken
 from dobandit.storage.contract import Storage, Written, entering
-from dobandit.testing.stored import ASK, SEEN, UndoneError, add, close, refused, spring_in, there
 
+T = TypeVar("T")
+ASK = StoredTrial(0, ASKED, "[null,1]", why="because")
+SEEN = StoredTrial(0, RECORDED, "[null,null]", state=TOLD, observation="[0,1]", closed_at=5.0)
+BATCH = SEEN._replace(observation="[[0,0],[0,1]]", counts="[980,20]", rounds=1000)
+FULL = StoredTrial(
+    number=0,
+    source=IMPORTED,
+    do="[1,null]",
+    asked_after=3,
+    available='["X1","Ü"]',
+    predicted=0.1 + 0.2,
+    low=-1e-300,
+    high=math.inf,
+    optimistic=1e300,
+    why="Ünïcode ' \" ; -- \n \\ %s :x ? 🎲",
+    asked_at=1700000000.123456,
+    lease_expires=1700000060.1,
+    issued=7,
+    state=FAILED,
+    position=0,
+    observation="[1,null]",
+    closed_at=1700000001.7,
+    late=True,
+    partial=True,
+    reason="it rained",
+    context="[null,0]",
+    size=1000,
+    control=True,
+    counts="[1,2]",
+    rounds=2_000_000_000,
+)
 _TOKEN = StoredToken(0, "Ünïcode '; 🎲", "work", None, "ab" * 32, 1700000000.25)
 _ANSWER = KeptAnswer("token 1", "a key", "cd" * 32, '{"trials": ["🎲"]}', 5.5)
 _LINE = AuditLine(0, 7.25, "token 1", "ask", 3, "spring", "trial 0")
+
+
+class UndoneError(Exception):
+    """Raised in a block, so that nothing of it is stored."""
+
+
+def spring_in(storage: Storage) -> int:
+    """A new experiment."""
+    return storage.create("spring", "{}", 1.5).id
+
+
+def add(storage: Storage, experiment: int, *trials: StoredTrial) -> int:
+    with storage.writing(experiment) as writer:
+        return writer.add(trials)
+
+
+def close(storage: Storage, experiment: int, number: int, **changes: object) -> int:
+    """Close a pending trial; as told, unless the changes say otherwise."""
+    with storage.writing(experiment) as writer:
+        return writer.close(there(writer.trial(number))._replace(**{"state": TOLD, **changes}))  # type: ignore[arg-type]
+
+
+def there(found: T | None) -> T:
+    assert found is not None
+    return found
+
+
+@contextmanager
+def refused(error: type[BaseException]) -> Iterator[None]:
+    """The block must raise this error."""
+    try:
+        yield
+    except error:
+        return
+    raise AssertionError(f"{error.__name__} must be raised here, but nothing was refused.")
 
 
 class TransactionSuite:

@@ -17,8 +17,7 @@ from dobandit.report.summary import explanation, message
 from dobandit.report.svg.axes import TITLED, Frame
 from dobandit.report.svg.bar_charts import Scale, Value, values_panel
 from dobandit.report.svg.elements import Drawing, Panel, breadth_of, element, number, path_through, text_of, words
-from dobandit.simulation.result import StudyResult
-from dobandit.simulation.summaries import curve_interval
+from dobandit.simulation.result import StudyResult, curve_interval
 from dobandit.texts import amount, counted, headline_amount, shortened, shortened_apart
 
 _WIDE, _NARROW, _PLOT = 570.0, 350.0, 240.0  # pixels

@@ -1,8 +1,8 @@
-"""A world that is a Python function: (action, context, rng) -> observation.
+"""The world of a study, and what its actions are truly worth: E[Y | do(action)] in each context.
 
-What its actions are worth is not known, so it is estimated: the average of many draws of every allowed action, the same
-random numbers for all, so that differences between actions are sharper than the averages themselves. Studies say how
-sharp. Learners play against it round by round, in Python.
+The world is a model, whose values are computed, or a Python function (action, context, rng) -> observation. Of a
+function they are estimated: the average of many draws of every allowed action, the same random numbers for all, so
+that differences between actions are sharper than the averages themselves. Learners play against it in Python.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from itertools import product
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,14 +20,18 @@ from dobandit.checks import whole_number
 from dobandit.errors import ModelError, SimulationError, listed
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.model.causal_model import CausalModel
-from dobandit.oracle.actions import Action
+from dobandit.model.inference import expect, target_value
+from dobandit.oracle.actions import Action, Actions, action_named
+from dobandit.oracle.solve import solve
 from dobandit.policy.engine import Rounds, no_context, one_round
+from dobandit.policy.problem import Problem
+from dobandit.policy.recording import SAME
 from dobandit.policy.world import World
-from dobandit.simulation.truth import Truth
 
 Array = NDArray[np.float64]
 WorldFunction = Callable[[dict[str, float], dict[str, float], np.random.Generator], Mapping[str, float]]
-MOST_CELLS = 5_000  # actions x contexts whose value is estimated
+_MOST_CELLS = 5_000  # actions x contexts whose value is estimated
+_MOST_CONTEXT = 10  # variables: 2^10 patterns, each with a best action of its own
 
 
 class FunctionModel(CausalModel):
@@ -71,8 +76,7 @@ class FunctionModel(CausalModel):
         seen = self.function(dict(do), dict(context), rng)
         if not isinstance(seen, Mapping):
             raise SimulationError(f"the world returns values by name, but got {type(seen).__name__}.")
-        known = {**context, **do}
-        found: dict[str, float] = {}
+        known, values = {**context, **do}, dict[str, float]()
         for name in self.graph.observed:
             value = seen.get(name, known.get(name))
             if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)) or value not in (0, 1):
@@ -83,8 +87,8 @@ class FunctionModel(CausalModel):
             if name in known and value != known[name]:
                 why = "is set to" if name in do else "was, before anything was set,"
                 raise SimulationError(f"{name!r} {why} {known[name]:g}, but the world returns {value!r} for it.")
-            found[name] = float(value)
-        return found
+            values[name] = float(value)
+        return values
 
     def draw_context(self, rng: np.random.Generator) -> dict[str, float]:
         """The context variables of a round, which do not depend on what is set; empty where the graph has none."""
@@ -128,6 +132,86 @@ def _generator(uniforms: Array) -> np.random.Generator:
     return np.random.default_rng(np.ascontiguousarray(uniforms[:2]).view(np.uint64).tolist())
 
 
+class Truth:
+    """Values by action and context; each is worked out once.
+
+    answers   (action, E[Y]) of the best allowed action in each context;  best: (patterns,) its E[Y]
+    patterns  contexts in the order of their numbers: bit i is the i-th context variable
+
+    Where values are estimated, `value_error` is how well differences between them are known; 0: they are computed.
+    """
+
+    value_error = 0.0
+
+    def __init__(self, model: CausalModel, problem: Problem) -> None:
+        self.model, self.problem = model, problem
+        names = problem.graph.context
+        if len(names) > _MOST_CONTEXT or (names and model.continuous):
+            raise SimulationError(
+                f"a study has at most {_MOST_CONTEXT} context variables of 0 and 1, since each of their patterns has a "
+                f"best action of its own, but got {len(names)}{' of numbers' if model.continuous else ''}. "
+                "Make fewer of them context."
+            )
+        bits = np.array(list(product((0.0, 1.0), repeat=len(names))))
+        self.patterns = np.tile(no_context(len(problem.graph)), (len(bits), 1))
+        self.patterns[:, problem.context_ids] = bits[:, ::-1]
+        self._values: dict[tuple[Action, bytes], float] = {}
+        self.answers = self._solve()
+        self.best = np.array([value for _, value in self.answers])
+
+    def _solve(self) -> list[tuple[dict[str, float], float]]:
+        """The best action in each context, and its value."""
+        worlds = (self.model.knowing(self._context(pattern)) for pattern in self.patterns)
+        answers = (solve(world, self.problem.rules, time_limit=None) for world in worlds)  # the same on every machine
+        return [(answer.do, answer.value) for answer in answers]
+
+    def _context(self, pattern: Array) -> dict[str, float]:
+        graph = self.problem.graph
+        return {name: float(pattern[graph.index(name)]) for name in graph.context}
+
+    def value(self, action: Action, context: Array) -> float:
+        """E[Y] of an action in a context (by id)."""
+        key = action, context.tobytes()
+        if key not in self._values:
+            do = {**self._context(context), **action.named(self.problem.graph)}
+            self._values[key] = target_value(self.model, do)[0]
+        return self._values[key]
+
+    def table(self, actions: Actions | None) -> Array:
+        """(patterns, actions + 1): the value of each action, and that of setting nothing but what is required at the
+        end. No columns without a list."""
+        if actions is None:
+            return np.zeros((len(self.patterns), 0))
+        rows = [*(actions.row(i) for i in range(len(actions.ids))), self.problem.idle()]
+        table = np.array([[self.value(row, pattern) for row in rows] for pattern in self.patterns])
+        if table.shape[1] > 1:  # an approximate oracle may have missed one of the list
+            self.best = np.maximum(self.best, table[:, :-1].max(axis=1))
+        return table
+
+    def best_everywhere(self) -> dict[str, float] | None:
+        """An action that is best in every context; None where there is none."""
+        if len(self.answers) == 1:
+            return self.answers[0][0]
+        graph = self.problem.graph
+        for do, _ in self.answers:
+            if all(name in graph for name in do):
+                action = action_named(do, graph)
+                if all(self.value(action, p) >= best - SAME for p, best in zip(self.patterns, self.best, strict=True)):
+                    return do
+        return None
+
+    def chance(self) -> Array:
+        """(patterns,) how likely each context is."""
+        chance = np.ones(len(self.patterns))
+        for i, pattern in enumerate(self.patterns):
+            context, so_far = self._context(pattern), dict[str, float]()
+            for name in self.model.graph.context:  # in topological order; all causes of a context variable are context
+                p = expect(self.model, so_far)[name]
+                chance[i] *= p if context[name] else 1.0 - p
+                so_far[name] = context[name]
+        return chance
+
+
 class SampledTruth(Truth):
     """What actions are worth in a world that is a function, by the average of its draws.
 
@@ -137,24 +221,25 @@ class SampledTruth(Truth):
     model: FunctionModel
 
     def _solve(self) -> list[tuple[dict[str, float], float]]:
-        allowed = self.problem.allowed()
+        allowed, graph = self.problem.allowed(), self.problem.graph
         cells = allowed.count() * len(self.patterns)
-        if cells > MOST_CELLS:
+        if cells > _MOST_CELLS:
             raise SimulationError(
                 f"regret needs the value of every allowed action in every context, and in a world that is a function "
-                f"each is estimated, up to {MOST_CELLS:,} of them, but there are {cells:,}. Lower the budget, or give "
+                f"each is estimated, up to {_MOST_CELLS:,} of them, but there are {cells:,}. Lower the budget, or give "
                 "a model."
             )
         self._drawn: dict[tuple[Action, bytes], Array] = {}
-        listed_actions = list(dict.fromkeys([*allowed.every(), self.problem.idle()]))
-        answers, errors = [], [0.0]
+        actions = list(allowed.every())
+        answers, spreads = [], [0.0]
         for pattern in self.patterns:
-            values = {action: self.value(action, pattern) for action in listed_actions[: allowed.count()]}
+            values = {action: self.value(action, pattern) for action in actions}
             best = max(values, key=values.__getitem__)
-            answers.append((best.named(self.problem.graph), values[best]))
-            first = self._outcomes(best, pattern)
-            errors += [float((first - self._outcomes(a, pattern)).std()) for a in listed_actions]
-        self.value_error = max(errors) / math.sqrt(self.model.samples)
+            answers.append((best.named(graph), values[best]))
+            for other in (*actions, self.problem.idle()):
+                difference = self._outcomes(best, pattern) - self._outcomes(other, pattern)
+                spreads.append(float(difference.std()))
+        self.value_error = max(spreads) / math.sqrt(self.model.samples)
         return answers
 
     def _outcomes(self, action: Action, context: Array) -> Array:
