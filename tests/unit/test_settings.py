@@ -4,12 +4,13 @@ import inspect
 
 import click
 import pytest
-from dobandit.cli.experiments.group import experiment_group
 
 import dobandit as dob
+from dobandit.cli.experiments import experiment_group
 from dobandit.experiment.definition import SETTING_WORDS
 from dobandit.oracle.rules import RULE_WORDS
-from dobandit.service.api import schemas
+from dobandit.service.api.experiment_routes import Create
+from dobandit.service.api.graph_routes import GraphWords
 
 PLACES = {"name", "graph", "policy", "budget", "storage", "if_exists", "history", "clock", "rules"}
 # What an option is called where it is not the word with hyphens.
@@ -22,7 +23,7 @@ def options():
 
 
 def properties():
-    return schemas.CREATE["requestBody"]["content"]["application/json"]["schema"]["properties"]
+    return Create.model_fields
 
 
 def test_the_words_of_create_experiment_are_the_settings():
@@ -37,16 +38,5 @@ def test_each_word_is_an_option_a_property_and_explained(word):
 
 
 def test_no_door_has_a_word_of_its_own():
-    of_the_graph = {
-        "graph",
-        "format",
-        "target",
-        "latent",
-        "controllable",
-        "bias",
-        "context",
-        "binarise",
-        "structure_only",
-    }
     others = {"name", "budget", "policy", "history", "randomised", "if_exists"}
-    assert set(properties()) == {*of_the_graph, *others, *SETTING_WORDS, *RULE_WORDS}
+    assert set(properties()) == {*GraphWords.model_fields, *others, *SETTING_WORDS, *RULE_WORDS}
