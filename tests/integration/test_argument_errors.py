@@ -131,7 +131,7 @@ def test_a_context_variable_is_no_part_of_an_action():
     [
         (["ask", "s"], "Add --context mobile=1.", "context={"),
         (["ask", "s", "--context", "mobile=2"], "'mobile' must be 0 or 1", "total"),
-        (["ask", "s", "--context", "mobile=yes"], "a number after the =", "total"),
+        (["ask", "s", "--context", "mobile=maybe"], "a number after the =", "total"),
         (["evaluate", "s", "--do", "mobile=1", "--context", "mobile=1"], "is seen, not set", "{"),
         (["tell", "s", 0, "buy=15"], "such as visit 1, buy 0, count 105", "{"),
         (["ask", "s", "--context", "mobile=1", "--available", "nobody"], "what is available are controllable", "="),

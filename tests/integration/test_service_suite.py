@@ -33,6 +33,7 @@ ELSEWHERE = {
     "test_a_policy_never_sees_the_number_that_decides_on_control_rounds": "no experiment",
     "test_of_two_mistakes_in_an_ask_what_can_be_set_is_named": "a client looks at the lease before it sends anything",
     "test_an_experiment_is_built_once_when_it_is_created": "watches how a local one is built",
+    "test_an_experiment_lists_what_users_need_and_nothing_else": "the names of a local one",
     "test_a_graph_warns_only_when_it_is_made": "the service is warned in a thread of its own",
 }
 

@@ -67,7 +67,7 @@ class Session:
             numbers.append(self.plain.ask(self.clock.now, self.lease if lease is None else lease, available))
             issued.append(self.plain.trials[numbers[-1]]["issued"])
         asked = self.experiment.ask(available, n, lease)
-        for trial, number, times in zip([asked] if n == 1 else asked, numbers, issued, strict=True):
+        for trial, number, times in zip(asked, numbers, issued, strict=True):
             wanted = self.plain.trials[number]
             assert (trial.number, trial.do, trial.issued) == (number, wanted["do"], times)
             assert repr(trial.predicted) == repr(wanted["predicted"])

@@ -13,8 +13,8 @@ from dobandit.inspect.fit import Fit
 from dobandit.oracle.actions import NOTHING, Action, action_of
 from dobandit.policy.answers import Observed, Worth
 from dobandit.policy.engine import Array, Interval
-from dobandit.rows.export import document, optional_package
-from dobandit.texts import as_html, setting_words, with_interval
+from dobandit.rows.export import document
+from dobandit.texts import setting_words, with_interval
 
 _FREE = -1  # not set
 _MOST_PRINTED = 10  # actions
@@ -116,34 +116,6 @@ class Ranking:
 
     def __len__(self) -> int:
         return len(self.actions)
-
-    def to_pandas(self) -> Any:
-        """A frame with a row for each action, best first (needs pandas).
-
-        >>> import dobandit as dob
-        >>> rows = [{"ad": 1, "buy": 1, "count": 30}, {"ad": 0, "buy": 0, "count": 50}]
-        >>> list(dob.rank(dob.CausalGraph([("ad", "buy")], target="buy"), rows, budget=1).to_pandas().columns)
-        ['set', 'value', 'low', 'high', 'uplift', 'observed', 'rounds']
-        """
-        pandas = optional_package("pandas", "pandas")
-        rows = [
-            (
-                setting_words(action.do),
-                action.value,
-                *action.interval,
-                None if action.uplift is None else action.uplift.value,
-                *((None, 0) if action.observed is None else action.observed[:2]),
-            )
-            for action in self.actions
-        ]
-        names = ["set", "value", "low", "high", "uplift", "observed", "rounds"]
-        return pandas.DataFrame(rows, columns=names)
-
-    def __str__(self) -> str:
-        best = [f"  {setting_words(a.do)}: {with_interval(a.value, *a.interval)}" for a in self.actions[:_MOST_PRINTED]]
-        return "\n".join([self.sentence, *best, f"Each interval: {self.interval_words}.", *self.warnings])
-
-    _repr_html_ = as_html
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.actions):,} sets. {self.sentence})"

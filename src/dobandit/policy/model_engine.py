@@ -211,7 +211,8 @@ class ModelEngine(Engine):
         return Choice(action, value, proved=False)
 
     def _searched(self, now: Situation) -> list[tuple[Action, float]]:
-        """A search has no list: what it finds is compared with what it finds without one of the chosen variables."""
+        """A search has no list: what it finds is compared with what it finds without one of the chosen variables, where
+        that could be chosen as well."""
         best = self.choose(now)
         graph, pairs = self.problem.graph, [(best.action, best.value)]
         for v in best.action.ids:
@@ -220,7 +221,8 @@ class ModelEngine(Engine):
                 other = self.choose(now._replace(available=tuple(i for i in ids if i != v)))
             except InterventionError:  # a required variable, or no set without it
                 continue
-            pairs.append((other.action, other.value))
+            if self.problem.can_be_chosen(other.action, now.available):
+                pairs.append((other.action, other.value))
         return pairs
 
     def evaluator_for(self, available: tuple[int, ...] | None) -> Evaluator:

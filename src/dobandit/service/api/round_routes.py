@@ -40,13 +40,15 @@ class Ask(RequestBody):
 )
 def ask(request: Request, experiment: int) -> Response:
     """The next trials to carry out."""
-    given, found = Ask.of(request), registry_of(request).experiment(experiment)
+    words, found = Ask.of(request).words(), registry_of(request).experiment(experiment)
+    if words.get("n", 1) is None:
+        raise ExperimentError("n must be a whole number from 1, but got null. Leave it out to get one trial.")
 
     def asked(written: Written) -> dict[str, Any]:
         trials = [trial_of(trial, found.columns) for trial in written.trials]
         return {"trials": [trial_document(trial, found.interval_words) for trial in trials]}
 
-    act = partial(found.ask, **given.words())
+    act = partial(found.ask, **words)
     return perform(request, "ask", act, name=found.name, status=201, repeatable=asked)
 
 
