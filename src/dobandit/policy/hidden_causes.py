@@ -10,6 +10,7 @@ from dobandit.errors import DobanditError, GraphError, ModelError
 from dobandit.graph import hiding
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.latent import RULE, admissible
+from dobandit.graph.mechanisms import Mechanisms, mechanisms_of
 from dobandit.model.links import Link, auto, identity
 
 Hide = str | Iterable[str]
@@ -22,6 +23,7 @@ class Visible(NamedTuple):
     hidden    observed variables that count as hidden
     obstacle  why no model can be learned on `graph`; None: one can
     assumed   whether links are straight lines because hidden causes leave no other way, and nobody promised it
+    mechanisms  how each variable answers, by what is set, where hidden causes are shared and some link is to be learned
     """
 
     graph: CausalGraph
@@ -30,6 +32,7 @@ class Visible(NamedTuple):
     hidden: tuple[str, ...]
     obstacle: DobanditError | None
     assumed: bool = False
+    mechanisms: Mechanisms | None = None
 
 
 def visible(graph: CausalGraph, links: tuple[Link, ...], hide: Hide = (), always_set: Iterable[str] = ()) -> Visible:
@@ -49,22 +52,23 @@ def visible(graph: CausalGraph, links: tuple[Link, ...], hide: Hide = (), always
         return Visible(free, links, None, (), None)
     seen = hiding.reduced(whole, hidden)
     answers = [rule(whole) for rule in rules]
-    witness = None if any(answers) else answers[-1].witness
-    straight = (identity,) * len(seen)
-    if witness is not None:
-        ways = hiding.ways_out(free, witness, rules)
-        ways = f"{hiding.why_none(free, rules[-1])} {ways}" if hide == hiding.AUTO else ways
-        error: DobanditError = GraphError(f"{RULE}, but {witness}. {ways}")
-        if promised:
-            error = ModelError(
-                f"hidden variables that several observed ones share are handled in linear models only, but "
-                f"{promised[0]!r} has the {by_name[promised[0]].name} link, and {witness}. Use identity links if they "
-                f"fit. {ways}"
-            )
-        return Visible(seen, straight, whole, tuple(hidden), error)
-    if not curved or not hiding.unshared(whole):
-        return Visible(seen, straight, whole, tuple(hidden), None, assumed=bool(curved))
     latent = set(whole.latent)
     touched = {name for name in whole.observed if latent & set(whole.parents(name))}
     kept = tuple(auto if name in touched else by_name[name] for name in seen.nodes)
-    return Visible(seen, kept, whole, tuple(hidden), None)
+    if curved and answers[0]:  # no hidden cause is shared
+        return Visible(seen, kept, whole, tuple(hidden), None)
+    if not curved and any(answers):
+        return Visible(seen, (identity,) * len(seen), whole, tuple(hidden), None)
+    witness = next(answer.witness for answer in reversed(answers) if answer.witness is not None)
+    ways = hiding.ways_out(free, witness, rules)
+    ways = f"{hiding.why_none(free, rules[-1])} {ways}" if hide == hiding.AUTO else ways
+    error: DobanditError = GraphError(f"{RULE}, but {witness}. {ways}")
+    if promised:
+        error = ModelError(
+            f"hidden variables that several observed ones share are handled in linear models only, but "
+            f"{promised[0]!r} has the {by_name[promised[0]].name} link, and {witness}. Use identity links if they "
+            f"fit. {ways}"
+        )
+    if not curved:
+        return Visible(seen, (identity,) * len(seen), whole, tuple(hidden), error)
+    return Visible(seen, kept, whole, tuple(hidden), error, mechanisms=mechanisms_of(whole, seen))
