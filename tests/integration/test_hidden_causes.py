@@ -90,9 +90,12 @@ def test_policies_without_a_model_take_any_graph(tmp_path):
 def test_hiding_that_finds_nothing_says_why():
     graph = dob.CausalGraph([("A", "B"), ("B", "Y"), ("U", "B"), ("U", "Y")], target="Y", latent=["U"])
     with pytest.raises(
-        GraphError, match=r"hide='auto' finds nothing .* 'B' can be set and 'Y' is the target\. Ways on"
+        GraphError,
+        match=r"hide='auto' finds nothing .* 'B' can be set and 'Y' is the target\. Ways on: .*policy='causal-ucb'",
     ):
-        dob.create_experiment("none", graph, 1, storage="memory", hide="auto")
+        dob.create_experiment("none", graph, 1, "blm-lr:clipped=true", "memory", hide="auto")
+    experiment = dob.create_experiment("none", graph, 1, storage="memory", hide="auto")
+    assert "hide" not in experiment.definition.document
 
 
 # -- commands ---------------------------------------------------------------------------------------------------------

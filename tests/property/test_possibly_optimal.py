@@ -227,5 +227,7 @@ def test_a_study_on_a_world_with_hidden_causes_that_cannot_be_removed():
     result = dob.simulate(world, ["ucb", "ucb:prune=true", "kl-ucb", "lucb", "random"], 300, 4, rules, workers=1)
     regret = {label: result.summary_of(label).mean for label in result.labels}
     assert regret["UCB (pruned)"] < regret["UCB"]
-    with pytest.raises(GraphError, match="policy='ucb'"):
-        dob.simulate(world, ["causal-ucb"], 10, 1, rules)
+    with pytest.raises(GraphError, match=r"policy='causal-ucb'.*policy='ucb'"):
+        dob.simulate(world, ["blm-lr"], 10, 1, rules)
+    learned = dob.simulate(world, ["causal-ucb", "causal-ts", "best-set"], 10, 1, rules, workers=1)
+    assert all(learned.summary_of(label).mean >= 0.0 for label in learned.labels)

@@ -94,13 +94,13 @@ def why_none(graph: CausalGraph, rule: Rule = admissible) -> str:
     )
 
 
-def names_to_hide(graph: CausalGraph, hide: str | Iterable[str], rules: Sequence[Rule] = (admissible,)) -> list[str]:
-    """What `hide` says, checked; "auto": the smallest set by the first of `rules` that has one, nothing where none has.
-    A variable that is hidden is not set either."""
+def names_to_hide(graph: CausalGraph, hide: str | Iterable[str], rule: Rule = admissible) -> list[str]:
+    """What `hide` says, checked; "auto": the smallest set by which `rule` holds, nothing where none does. A variable
+    that is hidden is not set either."""
     if isinstance(hide, str):
         if hide != AUTO:
             raise GraphError(f"hide is a list of names or 'auto', but got the string {hide!r}. Write [{hide!r}].")
-        return list(next((found for rule in rules if (found := smallest_to_hide(graph, rule)) is not None), ()))
+        return list(smallest_to_hide(graph, rule) or ())
     chosen = listable(hide)
     if chosen is None:
         raise GraphError(f"hide is a list of names or 'auto', but got {shown(hide)}.")
@@ -152,15 +152,14 @@ def reduced(graph: CausalGraph, beside: Sequence[str] = ()) -> CausalGraph:
     )
 
 
-def ways_out(graph: CausalGraph, witness: Witness, rules: Sequence[Rule] = (admissible,), learner: bool = True) -> str:
+def ways_out(graph: CausalGraph, witness: Witness, rule: Rule = admissible, learner: bool = True) -> str:
     """What a user can do about a witness, in sentences with the words to type.
 
-    learner  whether a policy is at work, which could set a variable always, or do without the graph
+    learner  whether a policy is at work, which could learn mechanisms, set a variable always, or do without the graph
     """
-    ways = []
-    tried = rules if len(graph) <= _MOST_FOR_ADVICE else ()
+    ways = ["learn how variables answer to each set, with links that are learned: policy='causal-ucb'"] * learner
     try:
-        found = next((names for rule in tried if (names := smallest_to_hide(graph, rule)) is not None), None)
+        found = smallest_to_hide(graph, rule) if len(graph) <= _MOST_FOR_ADVICE else None
     except GraphError:  # too many to say which
         found = None
     settable = [end for path in witness.paths if (end := path[-1]) in graph.controllable]

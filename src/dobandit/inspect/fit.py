@@ -19,12 +19,13 @@ from dobandit.experiment.definition import Definition, define
 from dobandit.experiment.replayed_learner import ReplayedLearner, batches_of
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import as_graph
+from dobandit.graph.revised_graph import RevisedGraph
 from dobandit.inspect.link_choice import TABLE
 from dobandit.inspect.node_fits import NodeFit, fit_nodes, node_document
 from dobandit.model.causal_model import CausalModel
 from dobandit.model.table_model import TableModel
 from dobandit.model.weights import Do
-from dobandit.oracle.frontier import MOST_PARENTS, steps_of
+from dobandit.oracle.frontier import MOST_PARENTS, table_list
 from dobandit.oracle.node_tables import fill_tables, node_tables
 from dobandit.oracle.rules import Rules
 from dobandit.policy.answers import Worth
@@ -33,7 +34,6 @@ from dobandit.policy.engine import Interval, Rounds
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.learner import Learner
 from dobandit.policy.problem import Links, Problem
-from dobandit.policy.revising import RevisedGraph
 from dobandit.rows.batches import ImportedRows, prior_rows
 from dobandit.rows.columns import columns_of
 from dobandit.texts import as_html
@@ -144,11 +144,11 @@ class Fit:
                 f"tables are made of nodes with at most {MOST_PARENTS} causes, but one has {widest}. Ask `expect` and "
                 "`rank`, which need no tables."
             )
-        steps = steps_of(np.arange(1, len(graph) + 1), [1 << count for count in parents])
-        ptr, tables = steps["table"], node_tables(steps, widest + 1)
-        fill_tables(engine.state, steps, tables)
+        listed = table_list(range(1, len(graph) + 1), [1 << count for count in parents])
+        first, tables = listed["first"], node_tables(listed, widest + 1)
+        fill_tables(engine.state, tables)
         by_node = {
-            name: tables.mean[ptr[i] : ptr[i + 1]].reshape((2,) * parents[i], order="F")
+            name: tables.mean[first[i] :][: 1 << parents[i]].reshape((2,) * parents[i], order="F")
             for i, name in enumerate(graph.nodes)
         }
         if isinstance(graph, RevisedGraph):

@@ -23,8 +23,8 @@ IDLE = -1  # the number of setting nothing but what is required
 HELD = record(depth="i8", to="f8")  # where in the order a variable stands, and what it is set to
 # What evaluators leave of an action: E[Y], its standard deviation, the ends of an interval with a proof, and the index
 # by which it is chosen.  first: the depth from which it differs from the action before it.  rank: of actions with equal
-# indices those of the largest are played.
-SCORE = record(first="i8", rank="i8", mean="f8", sd="f8", low="f8", high="f8", index="f8")
+# indices those of the largest are played.  regime: which pass of a frontier it takes (`oracle.frontier`).
+SCORE = record(first="i8", rank="i8", regime="i8", mean="f8", sd="f8", low="f8", high="f8", index="f8")
 
 
 class ActionList(NamedTuple):
@@ -42,12 +42,17 @@ class ActionList(NamedTuple):
 
 
 def action_list(
-    order: Sequence[int], actions: Actions, largest: bool = False, flags: Sequence[tuple[int, int]] = ()
+    order: Sequence[int],
+    actions: Actions,
+    largest: bool = False,
+    flags: Sequence[tuple[int, int]] = (),
+    regimes: NDArray[np.int64] | None = None,
 ) -> ActionList:
     """A list of given actions, reordered so that neighbours share the most work.
 
     largest  whether of equal actions those are played that set the most variables; otherwise chance alone decides
     flags    (flag, variable) ids: an action that sets the variable sets the flag to 1, which is no part of the action
+    regimes  the regime of each action; default: all are of one
     """
     depths, (ids, to) = len(order), actions
     sets, set_to = ids, to
@@ -60,24 +65,25 @@ def action_list(
     inside = np.argsort(depth, axis=1, kind="stable")
     depth, value = np.take_along_axis(depth, inside, axis=1), np.take_along_axis(set_to, inside, axis=1)
     value = np.where(depth == depths, 0.0, value)
-    keys = np.concatenate([depth, value], axis=1)
-    ranking = np.lexsort(keys.T[::-1]) if depth.shape[1] else np.arange(len(ids))
+    regimes = np.zeros(len(ids), dtype=np.int64) if regimes is None else regimes
+    keys = np.concatenate([regimes[:, None], depth, value], axis=1)
+    ranking = np.lexsort(keys.T[::-1])
     ids, to = np.ascontiguousarray(ids[ranking]), np.ascontiguousarray(to[ranking])
     held, scores = np.zeros(depth.shape, HELD), np.zeros(len(ids), SCORE)
     held["depth"], held["to"] = depth[ranking], value[ranking]
     if depth.shape[1]:
         differs, (before, after) = held[1:] != held[:-1], (held["depth"][:-1], held["depth"][1:])
         scores["first"][1:] = np.where(differs, np.minimum(before, after), depths).min(axis=1)
-    scores["rank"] = np.count_nonzero(ids, axis=1) if largest else 0
+    scores["rank"], scores["regime"] = np.count_nonzero(ids, axis=1) if largest else 0, regimes[ranking]
     return ActionList(np.array(order, dtype=np.int64), ids, to, held, scores)
 
 
-def write_row(actions: ActionList, action: Action) -> None:
+def write_row(actions: ActionList, action: Action, regime: int = 0) -> None:
     """Make an action, with its flags, the only row of a list that has room for them."""
     place = {v: depth for depth, v in enumerate(actions.order.tolist())}
     depths = len(place)
     held = sorted((place.get(v, depths), to) for v, to in zip(action.ids, action.values, strict=True))
-    actions.ids[0], actions.to[0], actions.held[0] = 0, 0.0, (depths, 0.0)
+    actions.ids[0], actions.to[0], actions.held[0], actions.scores[0]["regime"] = 0, 0.0, (depths, 0.0), regime
     actions.ids[0, : len(held)], actions.to[0, : len(held)] = action.ids, action.values
     for i, one in enumerate(held):
         actions.held[0, i] = one

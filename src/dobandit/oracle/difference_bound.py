@@ -37,7 +37,7 @@ class PairScratch(NamedTuple):
 
 def pair_scratch(plan: IntervalPass) -> PairScratch:
     """Scratch for the actions of a plan."""
-    depths, widest = len(plan.actions.order), int(np.diff(plan.steps["state"]).max())
+    depths, widest = len(plan.actions.order), int(np.diff(plan.steps["state"], axis=1).max())
     room = widest * widest if widest <= WIDEST else 0
     return PairScratch(np.zeros(depths), np.zeros(depths), np.zeros((2, room)))
 
@@ -99,7 +99,8 @@ def compare_states(
 def advantage(plan: Any, work: Any, fixed: Any, i: int, j: int) -> float:
     """The most that E[Y | do(i)] - E[Y | do(j)] can be, from the pattern intervals as they stand."""
     actions, mine, other, pairs = plan.actions, work.mine, work.other, work.pairs
-    if pairs.shape[1] == 0:
+    regime = actions.scores[i]["regime"]
+    if pairs.shape[1] == 0 or actions.scores[j]["regime"] != regime:
         return actions.scores[i]["high"] - actions.scores[j]["low"]
     held, order, depths = actions.held, actions.order, len(actions.order)
     first, last, at, at2 = depths, -1, 0, 0
@@ -113,5 +114,7 @@ def advantage(plan: Any, work: Any, fixed: Any, i: int, j: int) -> float:
         return 0.0
     for depth in range(depths - 1, -1, -1):
         p, q = mine[depth], other[depth]
-        compare_states(plan.steps, plan.states, plan.low, plan.high, pairs, depth, p, q, depth > first, depth > last)
+        compare_states(
+            plan.steps[regime], plan.states, plan.low, plan.high, pairs, depth, p, q, depth > first, depth > last
+        )
     return pairs[0, 0]

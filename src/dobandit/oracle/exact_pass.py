@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.kernels import inlined, kernel
 from dobandit.oracle.action_list import ActionList
-from dobandit.oracle.frontier import Frontier, columns_for, forwards, hold_block
+from dobandit.oracle.frontier import Frontier, block_from, columns_for, forwards, hold_block
 from dobandit.oracle.node_tables import NodeTables, fill_tables, node_tables, node_variances
 
 Array = NDArray[np.float64]
@@ -35,7 +35,7 @@ class ExactPass(NamedTuple):
     """The plan of an evaluator: actions, the frontier, what is believed of every pattern, and scratch by column."""
 
     actions: ActionList
-    steps: NDArray[Any]  # STEP
+    steps: NDArray[Any]  # (regimes, depths + 2) STEP
     states: NDArray[Any]  # STATE
     tables: NodeTables
     known: Array  # (depths, columns) value given to a node, NaN: free
@@ -47,10 +47,10 @@ def exact_pass(graph: CausalGraph, actions: ActionList, frontier: Frontier) -> E
     """The plan for the actions of a list."""
     widest, states = int(np.diff(graph.arrays.parent_ptr).max(initial=1)), len(frontier.states)
     columns = columns_for(len(actions.scores), states)
-    tables = node_tables(frontier.steps, widest, columns)
+    tables = node_tables(frontier.tables, widest, columns)
     known = np.full((len(actions.order), columns), math.nan)
     weight, value = np.zeros((2, states, columns))
-    return ExactPass(actions, *frontier, tables, known, weight, value)
+    return ExactPass(actions, frontier.steps, frontier.states, tables, known, weight, value)
 
 
 @inlined
@@ -76,16 +76,19 @@ def pass_back(steps: Any, states: Any, low: Any, high: Any, known: Any, value: A
 
 @kernel
 def expect_actions(
-    steps: Any, states: Any, held: Any, low: Any, high: Any, fixed: Any, known: Any, value: Any, highest: bool, out: Any
-) -> None:
+    steps: Any, states: Any, held: Any, scores: Any, low: Any, high: Any, fixed: Any, known: Any, value: Any,
+    highest: bool, out: Any,
+) -> None:  # fmt: skip
     """out[i] = the highest or the lowest E[Y] of action i. known, value: scratch, a column per action of a block."""
-    columns = known.shape[1]
-    for start in range(0, len(out), columns):
-        hold_block(held, steps, start, fixed, known)
+    columns, start = known.shape[1], 0
+    while start < len(out):
+        count, own = block_from(scores, start, columns), steps[scores[start]["regime"]]
+        hold_block(held, own, start, count, fixed, known)
         for depth in range(known.shape[0] - 1, -1, -1):
-            pass_back(steps, states, low, high, known, value, depth, highest)
-        for c in range(min(columns, len(out) - start)):
-            out[start + c] = value[0, c]
+            pass_back(own, states, low, high, known, value, depth, highest)
+        for c in range(count):
+            out[start + c] = value[own[0]["state"], c]
+        start += count
 
 
 @inlined
@@ -93,7 +96,7 @@ def influences_at(steps: Any, states: Any, weight: Any, value: Any, influence: A
     """D of every pattern of the node at `depth`, from the weights of its states and E[Y] from the next ones on."""
     here, after = steps[depth]["state"], steps[depth + 1]["state"]
     last, columns = depth == len(steps) - 3, influence.shape[1]
-    for at in range(steps[depth + 1]["table"] - steps[depth]["table"]):
+    for at in range(steps[depth]["patterns"]):
         for c in range(columns):
             influence[at, c] = 0.0
     for s in range(here, after):
@@ -105,7 +108,7 @@ def influences_at(steps: Any, states: Any, weight: Any, value: Any, influence: A
 @kernel
 def exact_index(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> None:
     """Mean, standard deviation and index of every action; reach[target]: standard errors of optimism."""
-    fill_tables(belief, plan.steps, plan.tables)
+    fill_tables(belief, plan.tables)
     score_exactly(belief, plan, fixed, reach[plan.actions.order[len(plan.actions.order) - 1]])
 
 
@@ -113,27 +116,29 @@ def exact_index(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) -> N
 def score_exactly(belief: Any, plan: Any, fixed: Any, bonus: float) -> None:
     """Scores by the tables as they stand; without a bonus, standard deviations are not worked out."""
     nodes, slots, pairs, members = belief.nodes, belief.slots, belief.pairs, belief.members
-    steps, states, mean, patterns = plan.steps, plan.states, plan.tables.mean, plan.tables.patterns
+    states, mean, patterns = plan.states, plan.tables.mean, plan.tables.patterns
     influence, along, sums = plan.tables.influence, plan.tables.along, plan.tables.sums
     known, weight, value, scores = plan.known, plan.weight, plan.value, plan.actions.scores
-    columns = known.shape[1]
-    for c in range(columns):
-        weight[0, c] = 1.0
-    for start in range(0, len(scores), columns):
-        count = min(columns, len(scores) - start)
-        hold_block(plan.actions.held, steps, start, fixed, known)
+    columns, start = known.shape[1], 0
+    while start < len(scores):
+        count, steps = block_from(scores, start, columns), plan.steps[scores[start]["regime"]]
+        hold_block(plan.actions.held, steps, start, count, fixed, known)
+        for c in range(columns):
+            weight[steps[0]["state"], c] = 1.0
         for i in range(start, start + count):
             scores[i]["sd"] = 0.0
         for depth in range(known.shape[0] - 1 if bonus > 0.0 else 0):
             forwards(steps, states, mean, weight, known, depth)
         for depth in range(known.shape[0] - 1, -1, -1):
             pass_back(steps, states, mean, mean, known, value, depth, True)
-            if bonus > 0.0:
+            v, base, size = steps[depth]["node"], steps[depth]["table"], steps[depth]["patterns"]
+            if bonus > 0.0 and v > 0:
                 influences_at(steps, states, weight, value, influence, depth)
-                node_variances(nodes, slots, pairs, members, steps, mean, patterns, influence, along, sums, depth, 0)
+                node_variances(nodes, slots, pairs, members, mean, patterns, influence, along, sums, v, base, size, 0)
                 for c in range(count):
                     scores[start + c]["sd"] += sums[2, c] if math.isnan(known[depth, c]) else 0.0
         for c in range(count):
             score = scores[start + c]
-            score["mean"], score["sd"] = value[0, c], math.sqrt(score["sd"])
+            score["mean"], score["sd"] = value[steps[0]["state"], c], math.sqrt(score["sd"])
             score["index"] = score["mean"] + bonus * score["sd"]
+        start += count

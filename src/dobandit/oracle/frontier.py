@@ -10,6 +10,7 @@ at a time. The order in which an action's numbers are added up is the same as if
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,17 +28,24 @@ MOST_PARENTS = DENSE  # of a node whose probabilities are tabulated by pattern
 # Of a state of depth i's frontier: the pattern of the node at depth i, and the states of the next frontier with that
 # node at 0 and at 1.
 STATE = record(pattern="i8", zero="i8", one="i8")
-# Of a depth: the node decided there, its first pattern, and the first state of its frontier. Two more steps, without a
-# node, say where the last tables and states end.
-STEP = record(node="i8", table="i8", state="i8")
+# Of a depth: the variable decided there, the node of the belief that it answers by (0: it is set, or does not matter),
+# the first of its patterns, how many there are, and the first state of its frontier. Two more steps, without a
+# variable, say where the last states end.
+STEP = record(variable="i8", node="i8", table="i8", patterns="i8", state="i8")
+# The probabilities of a node of the belief, by pattern: where they begin, and how many there are.
+TABLE = record(node="i8", first="i8", patterns="i8")
+# How a variable answers: the node of the belief that says so, and its causes.
+Answering = tuple[int, Sequence[int]]
 
 
 class Frontier(NamedTuple):
-    """States of depth i are numbered from steps[i]["state"], patterns from steps[i]["table"]; bit j of a pattern: the
-    j-th parent, without the constant."""
+    """A pass for each regime: which variables are set decides which node of the belief a variable answers by. States of
+    depth i are numbered from steps[regime, i]["state"], patterns from steps[regime, i]["table"]; bit j of a pattern:
+    the j-th parent, without the constant. Regimes share the tables of nodes."""
 
-    steps: NDArray[Any]  # (depths + 2,) STEP
+    steps: NDArray[Any]  # (regimes, depths + 2) STEP
     states: NDArray[Any]  # STATE
+    tables: NDArray[Any]  # TABLE
 
 
 def parents_by_depth(graph: CausalGraph, order: NDArray[np.int64]) -> list[list[int]]:
@@ -48,25 +56,53 @@ def parents_by_depth(graph: CausalGraph, order: NDArray[np.int64]) -> list[list[
 
 
 def frontier_of(
-    graph: CausalGraph, order: NDArray[np.int64], most_states: int = MOST_STATES, most_parents: int = MOST_PARENTS
+    graph: CausalGraph,
+    order: NDArray[np.int64],
+    most_states: int = MOST_STATES,
+    most_parents: int = MOST_PARENTS,
+    regimes: Sequence[Mapping[int, Answering]] = (),
 ) -> Frontier | None:
-    """The frontier of a pass over `order`, or None where it has too many states, or a node too many parents."""
-    parents = parents_by_depth(graph, order)
-    if max(map(len, parents)) > most_parents:
+    """The frontier of a pass over `order`, or None where it has too many states, or a node too many parents.
+
+    regimes  of each, how every variable answers that matters; a variable that is not named is set, or does not matter.
+             Default: one regime, in which each variable answers as itself, by its parents
+    """
+    ids, depth_of = order.tolist(), {v: i for i, v in enumerate(order.tolist())}
+    if not regimes:
+        parents = parents_by_depth(graph, order)
+        regimes = [{v: (v, [ids[depth] for depth in depths]) for v, depths in zip(ids, parents, strict=True)}]
+    named = dict.fromkeys(answer[0] for regime in regimes for answer in regime.values())
+    counts = {node: len(causes) for regime in regimes for node, causes in regime.values()}
+    if max(counts.values()) > most_parents:
         return None
-    states = _states(parents, most_states)
-    if states is None:
-        return None
-    steps = steps_of(order, [1 << len(p) for p in parents])
-    steps["state"] = states[0]
-    return Frontier(steps, states[1])
+    tables = table_list(list(named), [1 << counts[node] for node in named])
+    first_of = dict(zip(tables["node"].tolist(), tables["first"].tolist(), strict=True))
+    nothing = int(tables["patterns"].sum())  # one pattern more, for variables that do not matter
+    steps, parts, count = np.zeros((len(regimes), len(ids) + 2), STEP), [], 0
+    for at, regime in zip(steps, regimes, strict=True):
+        states = _states([[depth_of[p] for p in regime.get(v, (0, ()))[1]] for v in ids], most_states - count)
+        if states is None:
+            return None
+        for depth, v in enumerate(ids):
+            node, causes = regime.get(v, (0, ()))
+            at[depth]["variable"], at[depth]["node"] = v, node
+            at[depth]["table"], at[depth]["patterns"] = first_of.get(node, nothing), 1 << len(causes)
+        at["state"] = count + states[0]
+        count += len(states[1])
+        parts.append(states[1])
+    return Frontier(steps, np.concatenate(parts), tables)
 
 
-def steps_of(order: NDArray[np.int64], patterns: list[int]) -> NDArray[Any]:
-    """The steps of a pass over nodes with so many patterns each."""
-    steps = np.zeros(len(order) + 2, STEP)
-    steps["node"][:-2], steps["table"][:-1], steps["table"][-1] = order, offsets(patterns), sum(patterns)
-    return steps
+def table_list(nodes: Sequence[int], patterns: Sequence[int]) -> NDArray[Any]:
+    """Tables of nodes with so many patterns each, one after another."""
+    tables = np.zeros(len(nodes), TABLE)
+    tables["node"], tables["first"], tables["patterns"] = nodes, offsets(patterns)[:-1], patterns
+    return tables
+
+
+def patterns_in(tables: NDArray[Any]) -> int:
+    """How many patterns the tables have in all, and one that stands for variables that do not matter."""
+    return int(tables["patterns"].sum()) + 1
 
 
 def _states(parents: list[list[int]], most: int) -> tuple[NDArray[np.int64], NDArray[Any]] | None:
@@ -116,13 +152,22 @@ def columns_for(actions: int, states: int, shared: bool = False) -> int:
 
 
 @inlined
-def hold_block(held: Any, steps: Any, start: int, fixed: Any, known: Any) -> None:
+def block_from(scores: Any, start: int, columns: int) -> int:
+    """How many actions from `start` on are of one regime, at most as many as there are columns."""
+    count = 1
+    while count < min(columns, len(scores) - start) and scores[start + count]["regime"] == scores[start]["regime"]:
+        count += 1
+    return count
+
+
+@inlined
+def hold_block(held: Any, steps: Any, start: int, count: int, fixed: Any, known: Any) -> None:
     """known[depth, c] = what action start + c, or else the context, holds a node to (NaN: free). Columns that are left
     over set nothing."""
     for depth in range(known.shape[0]):
         for c in range(known.shape[1]):
-            known[depth, c] = fixed[steps[depth]["node"]]
-    for i in range(start, min(start + known.shape[1], held.shape[0])):
+            known[depth, c] = fixed[steps[depth]["variable"]]
+    for i in range(start, start + count):
         for k in range(held.shape[1]):
             if held[i, k]["depth"] < known.shape[0]:
                 known[held[i, k]["depth"], i - start] = held[i, k]["to"]

@@ -19,31 +19,30 @@ from numpy.typing import NDArray
 
 from dobandit.estimation.anytime import pattern_intervals
 from dobandit.estimation.belief import Belief
-from dobandit.graph.causal_graph import CausalGraph
 from dobandit.kernels import kernel
 from dobandit.oracle.action_list import ActionList, tie_floor
 from dobandit.oracle.exact_pass import exact_index, expect_actions
-from dobandit.oracle.frontier import Frontier, columns_for, frontier_of
+from dobandit.oracle.frontier import Frontier, columns_for, patterns_in
 
 MOST_SEARCHED = 8  # causes of a node whose link is promised: the ends of each pattern take a search of their own
 INDEX: Any = None  # the evaluator whose index chooses within the leeway, which `kernels.with_kernels` puts in
 Array = NDArray[np.float64]
 
 
-def bounded_frontier(graph: CausalGraph, order: NDArray[np.int64], state: Belief) -> Frontier | None:
-    """The frontier of a pass over intervals; None where it is too wide, or a node has too many causes for these."""
-    nodes = state.nodes[order]
-    if ((nodes["promised"] > 0) & (nodes["width"] - nodes["constant"] > MOST_SEARCHED)).any():
-        return None
-    return frontier_of(graph, order)
+def bounded(frontier: Frontier | None, state: Belief) -> Frontier | None:
+    """The frontier, where a pass over intervals can take it; None where a node has too many causes for these."""
+    nodes = state.nodes[[] if frontier is None else frontier.tables["node"]]
+    wide = ((nodes["promised"] > 0) & (nodes["width"] - nodes["constant"] > MOST_SEARCHED)).any()
+    return None if wide else frontier
 
 
 class IntervalPass(NamedTuple):
     """The plan of an evaluator: actions, the frontier, intervals by pattern, and scratch."""
 
     actions: ActionList  # scores["low"] and scores["high"]: the ends of each
-    steps: NDArray[Any]  # STEP
+    steps: NDArray[Any]  # (regimes, depths + 2) STEP
     states: NDArray[Any]  # STATE
+    tables: NDArray[Any]  # TABLE
     low: Array  # (patterns,)
     high: Array  # (patterns,)
     known: Array  # (depths, columns) value given to a node, NaN: free
@@ -58,7 +57,7 @@ def interval_pass(
 ) -> IntervalPass:
     """The plan for the actions of a list. shared: ends by state that lists of one order are worked out in, one after
     the other, by the number of columns."""
-    patterns, states = int(frontier.steps["table"][-1]), len(frontier.states)
+    patterns, states = patterns_in(frontier.tables), len(frontier.states)
     columns = columns_for(len(actions.scores), states, shared is not None)
     value = np.zeros((states, columns)) if shared is None else shared.setdefault(columns, np.zeros((states, columns)))
     low, high = np.zeros((2, patterns))
@@ -69,24 +68,27 @@ def interval_pass(
 
 def fill_intervals(plan: IntervalPass, state: Belief, nats: float) -> None:
     """The interval of every pattern of every node; nats = log(n / delta), n the nodes that matter."""
-    for depth, v in enumerate(plan.actions.order.tolist()):
-        part = slice(plan.steps["table"][depth], plan.steps["table"][depth + 1])
-        plan.low[part], plan.high[part] = pattern_intervals(state, v, nats)
+    for node, first, patterns in plan.tables.tolist():
+        part = slice(first, first + patterns)
+        plan.low[part], plan.high[part] = pattern_intervals(state, node, nats)
 
 
 @kernel
 def highest_means(plan: Any, fixed: Any) -> None:
     """plan.ends = the upper end of E[Y] of every action, from the intervals as they stand."""
     expect_actions(
-        plan.steps, plan.states, plan.actions.held, plan.low, plan.high, fixed, plan.known, plan.value, True, plan.ends
-    )
+        plan.steps, plan.states, plan.actions.held, plan.actions.scores, plan.low, plan.high, fixed, plan.known,
+        plan.value, True, plan.ends,
+    )  # fmt: skip
 
 
 @kernel
 def bound_actions(plan: Any, fixed: Any) -> None:
     """The ends of E[Y] of every action, from the intervals as they stand."""
     scores, ends, held = plan.actions.scores, plan.ends, plan.actions.held
-    expect_actions(plan.steps, plan.states, held, plan.low, plan.high, fixed, plan.known, plan.value, False, ends)
+    expect_actions(
+        plan.steps, plan.states, held, scores, plan.low, plan.high, fixed, plan.known, plan.value, False, ends
+    )
     for i in range(len(scores)):
         scores[i]["low"] = ends[i]
     highest_means(plan, fixed)
@@ -97,10 +99,10 @@ def bound_actions(plan: Any, fixed: Any) -> None:
 @kernel
 def bound_kept(belief: Any, plan: Any, fixed: Any) -> None:
     """The ends of E[Y] of every action, from the intervals that the belief keeps (`estimation.kept_intervals`)."""
-    steps, low, high = plan.steps, plan.low, plan.high
-    for depth in range(len(steps) - 2):
-        base, first = steps[depth]["table"], belief.nodes[steps[depth]["node"]]["cell"]
-        for k in range(steps[depth + 1]["table"] - base):
+    low, high = plan.low, plan.high
+    for i in range(len(plan.tables)):
+        base, first = plan.tables[i]["first"], belief.nodes[plan.tables[i]["node"]]["cell"]
+        for k in range(plan.tables[i]["patterns"]):
             low[base + k], high[base + k] = belief.cells[first + k]["low"], belief.cells[first + k]["high"]
     bound_actions(plan, fixed)
 

@@ -28,7 +28,7 @@ from dobandit.graph.ordering import offsets
 from dobandit.kernels import inlined, kernel, record
 from dobandit.model.link_kernels import slope_at, value_at
 from dobandit.oracle.action_list import ActionList, held_at, held_before
-from dobandit.oracle.frontier import parents_by_depth, steps_of
+from dobandit.oracle.frontier import parents_by_depth, table_list
 from dobandit.oracle.node_tables import NodeTables, fill_tables, node_tables, node_variances
 
 MOST_TABULATED = 6  # parents
@@ -43,8 +43,7 @@ class MeanField(NamedTuple):
     """The plan of an evaluator: actions, edges grouped by cause, and scratch."""
 
     actions: ActionList
-    steps: NDArray[Any]  # STEP; a node without a table has no pattern
-    tables: NodeTables
+    tables: NodeTables  # of the nodes in their order; one without a table has no pattern
     field: NDArray[Any]  # (n + 2,) FIELD
     weights: NDArray[Any]  # WEIGHT
     edges: NDArray[Any]  # EDGE: those into the target's ancestors and the target
@@ -57,8 +56,10 @@ def mean_field(graph: CausalGraph, actions: ActionList, lines: bool) -> MeanFiel
     """The plan for the actions of a list. lines: every node is a straight line."""
     depths, nodes, parent = len(actions.order), len(graph) + 1, graph.arrays.parent
     counts = [len(parents) for parents in parents_by_depth(graph, actions.order)]
-    steps = steps_of(actions.order, [0 if lines or d > MOST_TABULATED else 1 << d for d in counts])
-    tables = node_tables(steps, int(np.diff(graph.arrays.parent_ptr).max(initial=1)))
+    patterns = [0 if lines or d > MOST_TABULATED else 1 << d for d in counts]
+    tables = node_tables(
+        table_list(actions.order.tolist(), patterns), int(np.diff(graph.arrays.parent_ptr).max(initial=1))
+    )
     slots = np.flatnonzero(np.isin(graph.slot_child, actions.order))
     slots = slots[np.argsort(parent[slots], kind="stable")]
     field, edges = np.zeros(nodes + 1, FIELD), np.zeros(len(slots), EDGE)
@@ -66,38 +67,39 @@ def mean_field(graph: CausalGraph, actions: ActionList, lines: bool) -> MeanFiel
     edges["effect"], edges["slot"] = graph.slot_child[slots], slots
     known, settled = np.full(depths, math.nan), np.zeros(depths, dtype=np.int64)
     weights, levels = np.zeros(len(parent), WEIGHT), np.zeros(2 << MOST_TABULATED)
-    return MeanField(actions, steps, tables, field, weights, edges, known, levels, settled)
+    return MeanField(actions, tables, field, weights, edges, known, levels, settled)
 
 
 @kernel
 def fill_nodes(belief: Any, plan: Any) -> None:
     """What is believed of every node: its table, or its line."""
-    nodes, slots, members, steps, weights = belief.nodes, belief.slots, belief.members, plan.steps, plan.weights
+    nodes, slots, members, order, weights = belief.nodes, belief.slots, belief.members, plan.actions.order, plan.weights
     if len(members) > 0:
-        fill_tables(belief, steps, plan.tables)
-    for depth in range(len(steps) - 2):
-        node = nodes[steps[depth]["node"]]
-        curved = len(members) > 0 and members[4 * steps[depth]["node"] + CURVED]["there"] > 0
-        if steps[depth]["table"] == steps[depth + 1]["table"]:
+        fill_tables(belief, plan.tables)
+    for depth in range(len(order)):
+        node = nodes[order[depth]]
+        curved = len(members) > 0 and members[4 * order[depth] + CURVED]["there"] > 0
+        if plan.tables.tables[depth]["patterns"] == 0:
             for slot in range(node["start"], node["start"] + node["width"]):
                 weights[slot]["line"] = slots[slot]["curve"] if curved else slots[slot]["line"]
 
 
 @inlined
 def settle(
-    nodes: Any, slots: Any, pairs: Any, points: Any, members: Any, steps: Any, tables: Any, field: Any, weights: Any,
-    levels: Any, depth: int, spreads: bool,
+    nodes: Any, slots: Any, pairs: Any, points: Any, members: Any, tables: Any, field: Any, weights: Any, levels: Any,
+    depth: int, spreads: bool,
 ) -> None:  # fmt: skip
     """The mean of the node at `depth` given its parents' means, and, where spreads are wanted, q and s."""
-    v, base, end = steps[depth]["node"], steps[depth]["table"], steps[depth + 1]["table"]
+    table = tables.tables[depth]
+    v, base, count = table["node"], table["first"], table["patterns"]
     node = nodes[v]
-    if end > base:
+    if count > 0:
         mean, influence, sums = tables.mean, tables.influence, tables.sums
-        field[v]["mean"] = contract(node, slots, field, mean, levels, base, end - base)
+        field[v]["mean"] = contract(node, slots, field, mean, levels, base, count)
         if spreads:
-            expand(node, slots, field, weights, influence, levels, end - base)
+            expand(node, slots, field, weights, influence, levels, count)
             node_variances(
-                nodes, slots, pairs, members, steps, mean, tables.patterns, influence, tables.along, sums, depth, 0
+                nodes, slots, pairs, members, mean, tables.patterns, influence, tables.along, sums, v, base, count, 0
             )
             field[v]["spread"] = sums[2, 0]
     else:
@@ -202,7 +204,7 @@ def score_means(belief: Any, plan: Any, fixed: Any, bonus: float) -> None:
     nodes, slots, pairs, points, members = belief.nodes, belief.slots, belief.pairs, belief.points, belief.members
     order, held, scores = plan.actions.order, plan.actions.held, plan.actions.scores
     field, known, weights, edges = plan.field, plan.known, plan.weights, plan.edges
-    steps, tables, levels = plan.steps, plan.tables, plan.levels
+    tables, levels = plan.tables, plan.levels
     for i in range(len(scores)):
         for depth in range(scores[i]["first"]):
             field[order[depth]]["moved"] = 0
@@ -214,7 +216,7 @@ def score_means(belief: Any, plan: Any, fixed: Any, bonus: float) -> None:
             if not math.isnan(known[depth]):
                 field[v]["mean"] = known[depth]
             elif i == 0 or was_held or reached(nodes[v], slots, field):
-                settle(nodes, slots, pairs, points, members, steps, tables, field, weights, levels, depth, bonus > 0.0)
+                settle(nodes, slots, pairs, points, members, tables, field, weights, levels, depth, bonus > 0.0)
             field[v]["moved"] = field[v]["mean"] != before
         scores[i]["mean"] = field[order[len(order) - 1]]["mean"]
         scores[i]["sd"] = deviation_now(order, field, weights, edges, known) if bonus > 0.0 else 0.0
@@ -228,7 +230,7 @@ def index_with(belief: Any, plan: Any, bonus: float, depth: int, to: float) -> f
     """The index of the list's first action, which was scored last, with the node at `depth` held too."""
     nodes, slots, pairs, points, members = belief.nodes, belief.slots, belief.pairs, belief.points, belief.members
     order, field, known, settled, edges = plan.actions.order, plan.field, plan.known, plan.settled, plan.edges
-    steps, tables, weights, levels = plan.steps, plan.tables, plan.weights, plan.levels
+    tables, weights, levels = plan.tables, plan.weights, plan.levels
     if depth == len(order):  # it does not matter to the target
         return plan.actions.scores[0]["index"]
     held, was, count = order[depth], known[depth], 0
@@ -240,7 +242,7 @@ def index_with(belief: Any, plan: Any, bonus: float, depth: int, to: float) -> f
             field[v]["kept_mean"], field[v]["kept_spread"] = field[v]["mean"], field[v]["spread"]
             for slot in range(nodes[v]["start"], nodes[v]["start"] + nodes[v]["width"]):
                 weights[slot]["kept_slope"] = weights[slot]["slope"]
-            settle(nodes, slots, pairs, points, members, steps, tables, field, weights, levels, k, bonus > 0.0)
+            settle(nodes, slots, pairs, points, members, tables, field, weights, levels, k, bonus > 0.0)
             field[v]["moved"] = field[v]["mean"] != field[v]["kept_mean"]
             settled[count] = v
             count += 1

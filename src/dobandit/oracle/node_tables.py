@@ -30,6 +30,7 @@ from dobandit.estimation.mixture import (
 )
 from dobandit.kernels import inlined, kernel, record
 from dobandit.model.link_kernels import slope_at
+from dobandit.oracle.frontier import patterns_in
 
 _LITTLE = 1e-6  # members with less weight are passed over
 AT_LEAST = 0.5  # weight of the table in a variance, where a node has one
@@ -38,8 +39,10 @@ PATTERN = record(straight="f8", curved="f8", table="f8", own="f8", slope="f8", s
 
 
 class NodeTables(NamedTuple):
-    """Numbers by pattern; those of depth i begin at steps[i]["table"]. Bit j: the j-th parent that is not the constant.
+    """Numbers by pattern; those of a node begin where `tables` says. Bit j: the j-th parent that is not the constant.
     D: the most parents of a node, the constant counted."""
+
+    tables: NDArray[Any]  # TABLE
 
     mean: NDArray[np.float64]  # p
     patterns: NDArray[Any]  # PATTERN
@@ -49,24 +52,24 @@ class NodeTables(NamedTuple):
     sums: NDArray[np.float64]  # (3, columns) b_k and q_k of a member; the share of a node in the variance
 
 
-def node_tables(steps: NDArray[Any], widest: int, columns: int = 1) -> NodeTables:
+def node_tables(tables: NDArray[Any], widest: int, columns: int = 1) -> NodeTables:
     """Tables for nodes with at most `widest` parents, and for so many actions at once."""
-    sizes, widest = np.diff(steps["table"]), max(widest, 1)
-    influence = np.zeros((int(sizes.max(initial=1)), columns))
-    mean, patterns = np.zeros(int(sizes.sum())), np.zeros(int(sizes.sum()), PATTERN)
-    return NodeTables(mean, patterns, np.zeros(widest), influence, np.zeros((widest, columns)), np.zeros((3, columns)))
+    count, widest = patterns_in(tables), max(widest, 1)
+    influence = np.zeros((int(tables["patterns"].max(initial=1)), columns))
+    mean, patterns, row = np.zeros(count), np.zeros(count, PATTERN), np.zeros(widest)
+    return NodeTables(tables, mean, patterns, row, influence, np.zeros((widest, columns)), np.zeros((3, columns)))
 
 
 @kernel
-def fill_tables(belief: Any, steps: Any, tables: Any) -> None:
+def fill_tables(belief: Any, tables: Any) -> None:
     """What the members say of every pattern of every node."""
     nodes, slots, pairs, cells = belief.nodes, belief.slots, belief.pairs, belief.cells
     bits, points, members = belief.bits, belief.points, belief.members
     mean, patterns, row = tables.mean, tables.patterns, tables.row
-    for depth in range(len(steps) - 2):
-        v, base = steps[depth]["node"], steps[depth]["table"]
+    for i in range(len(tables.tables)):
+        v, base = tables.tables[i]["node"], tables.tables[i]["first"]
         node = nodes[v]
-        for k in range(steps[depth + 1]["table"] - base):
+        for k in range(tables.tables[i]["patterns"]):
             if node["width"] == 0:  # it cannot happen by itself
                 mean[base + k] = 0.0
                 continue
@@ -111,12 +114,12 @@ def line_variance(nodes: Any, pairs: Any, line: int, g: Any) -> float:
 
 @kernel
 def node_variances(
-    nodes: Any, slots: Any, pairs: Any, members: Any, steps: Any, mean: Any, patterns: Any, influence: Any, along: Any,
-    sums: Any, depth: int, first: int,
+    nodes: Any, slots: Any, pairs: Any, members: Any, mean: Any, patterns: Any, influence: Any, along: Any, sums: Any,
+    v: int, base: int, count: int, first: int,
 ) -> None:  # fmt: skip
-    """sums[2] = the share of a free node in the variance of E[Y], by column; its influences begin at row `first`."""
-    v, base, columns = steps[depth]["node"], steps[depth]["table"], sums.shape[1]
-    count = steps[depth + 1]["table"] - base
+    """sums[2] = the share of a free node in the variance of E[Y], by column; its table begins at `base`, its influences
+    at row `first`."""
+    columns = sums.shape[1]
     for c in range(columns):
         sums[2, c] = 0.0
     for k in range(4):

@@ -22,9 +22,9 @@ def fill_upper_tables(belief: Any, plan: Any, reach: Any) -> None:
     """Intervals that begin and end at g. On the way they hold v . theta and v' M^+ v, which follow from those of the
     pattern without its last parent."""
     nodes, slots, pairs, points = belief.nodes, belief.slots, belief.pairs, belief.points
-    steps, low, high = plan.steps, plan.low, plan.high
-    for depth in range(len(steps) - 2):
-        v, base = steps[depth]["node"], steps[depth]["table"]
+    low, high = plan.low, plan.high
+    for table in range(len(plan.tables)):
+        v, base = plan.tables[table]["node"], plan.tables[table]["first"]
         node = nodes[v]
         start, at, d, first = node["start"], node["square"], node["width"], node["constant"]
         low[base] = slots[start]["curve"] if first else 0.0
@@ -37,7 +37,7 @@ def fill_upper_tables(belief: Any, plan: Any, reach: Any) -> None:
                     cross += pairs[row + i]["inverse"] * ((rest >> (i - first)) & 1)
                 low[base + half + rest] = low[base + rest] + slots[start + j]["curve"]
                 high[base + half + rest] = high[base + rest] + pairs[row + j]["inverse"] + 2.0 * cross
-        for k in range(base, steps[depth + 1]["table"]):
+        for k in range(base, base + plan.tables[table]["patterns"]):
             p = value_at(node, points, low[k] + reach[v] * math.sqrt(max(high[k], 0.0)))
             low[k] = high[k] = min(max(p, 0.0), 1.0)
 

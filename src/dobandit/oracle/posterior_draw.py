@@ -30,7 +30,7 @@ from dobandit.oracle.node_tables import fill_tables
 
 _MOST_DRAWN = 64  # numbers per node: patterns beyond share them
 _TINY = 1e-12
-# Of a depth: where a node's numbers begin among the round's, and how many there are; the first draws the member.
+# Of a table: where a node's numbers begin among the round's, and how many there are; the first draws the member.
 ROOM = record(first="i8", count="i8")
 
 
@@ -39,16 +39,17 @@ class Sampled(NamedTuple):
 
     actions: ActionList
     joint: Any  # ExactPass or MeanField
-    rooms: NDArray[Any]  # (depths,) ROOM
+    rooms: NDArray[Any]  # (tables,) ROOM
     factor: NDArray[np.float64]  # (D * D,) scratch: L
     line: NDArray[np.float64]  # (D,) scratch
 
 
 def sampled(graph: CausalGraph, joint: Any) -> Sampled:
     """The plan around another."""
-    sizes = np.diff(graph.arrays.parent_ptr)[joint.actions.order]
+    tables = joint.tables.tables
+    sizes = np.diff(graph.arrays.parent_ptr)[tables["node"]]
     rooms = np.zeros(len(sizes), ROOM)
-    rooms["count"] = 1 + np.maximum(sizes, np.minimum(np.diff(joint.steps["table"])[:-1], _MOST_DRAWN))
+    rooms["count"] = 1 + np.maximum(sizes, np.minimum(tables["patterns"], _MOST_DRAWN))
     rooms["first"] = 1 + offsets(rooms["count"])[:-1]
     widest = max(int(sizes.max(initial=1)), 1)
     return Sampled(joint.actions, joint, rooms, np.zeros(widest * widest), np.zeros(widest))
@@ -95,11 +96,11 @@ def draw_line(node: Any, slots: Any, pairs: Any, curved: bool, factor: Any, line
 
 @kernel
 def draw_node(
-    nodes: Any, slots: Any, pairs: Any, points: Any, members: Any, steps: Any, mean: Any, patterns: Any, room: Any,
-    factor: Any, line: Any, draws: Any, depth: int,
+    nodes: Any, slots: Any, pairs: Any, points: Any, members: Any, table: Any, mean: Any, patterns: Any, room: Any,
+    factor: Any, line: Any, draws: Any,
 ) -> None:  # fmt: skip
     """Put a sample of every pattern of a node into `mean`; `line` is that of the weights, where it is a line."""
-    v, base, end = steps[depth]["node"], steps[depth]["table"], steps[depth + 1]["table"]
+    v, base, end = table["node"], table["first"], table["first"] + table["patterns"]
     node, first, member = nodes[v], room["first"], 0
     if len(members) > 0:
         member, left = -1, draws[first]
@@ -143,19 +144,16 @@ def line_at(node: Any, line: Any, pattern: int) -> float:
 
 
 @kernel
-def draw_nodes(
-    belief: Any, steps: Any, tables: Any, rooms: Any, factor: Any, line: Any, draws: Any, lines: Any
-) -> None:
+def draw_nodes(belief: Any, tables: Any, rooms: Any, factor: Any, line: Any, draws: Any, lines: Any) -> None:
     """A sample of every node; lines: by slot, where the weights of nodes without a table go."""
     nodes, slots, pairs, points, members = belief.nodes, belief.slots, belief.pairs, belief.points, belief.members
     mean, patterns = tables.mean, tables.patterns
-    for depth in range(len(rooms)):
-        node = nodes[steps[depth]["node"]]
+    for i in range(len(rooms)):
+        table = tables.tables[i]
+        node = nodes[table["node"]]
         if node["width"] > 0:
-            draw_node(
-                nodes, slots, pairs, points, members, steps, mean, patterns, rooms[depth], factor, line, draws, depth
-            )
-            if steps[depth]["table"] == steps[depth + 1]["table"]:
+            draw_node(nodes, slots, pairs, points, members, table, mean, patterns, rooms[i], factor, line, draws)
+            if table["patterns"] == 0:
                 for j in range(node["width"]):
                     lines[node["start"] + j]["line"] = line[j]
 
@@ -167,8 +165,8 @@ def sampled_index(belief: Any, plan: Any, fixed: Any, reach: Any, draws: Any) ->
     if reach[joint.actions.order[len(joint.actions.order) - 1]] <= 0.0:
         exact_index(belief, joint, fixed, reach, draws)
         return
-    fill_tables(belief, joint.steps, joint.tables)
-    draw_nodes(belief, joint.steps, joint.tables, plan.rooms, plan.factor, plan.line, draws, belief.slots)
+    fill_tables(belief, joint.tables)
+    draw_nodes(belief, joint.tables, plan.rooms, plan.factor, plan.line, draws, belief.slots)
     score_exactly(belief, joint, fixed, 0.0)
 
 
@@ -180,5 +178,5 @@ def sampled_field_index(belief: Any, plan: Any, fixed: Any, reach: Any, draws: A
         mean_field_index(belief, joint, fixed, reach, draws)
         return
     fill_nodes(belief, joint)
-    draw_nodes(belief, joint.steps, joint.tables, plan.rooms, plan.factor, plan.line, draws, joint.weights)
+    draw_nodes(belief, joint.tables, plan.rooms, plan.factor, plan.line, draws, joint.weights)
     score_means(belief, joint, fixed, 0.0)

@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.estimation.confidence import checked_delta
-from dobandit.oracle.action_list import action_list
 from dobandit.oracle.actions import Action, Actions, actions_of
 from dobandit.oracle.difference_bound import advantage, pair_scratch
 from dobandit.oracle.frontier import Frontier
-from dobandit.oracle.interval_pass import IntervalPass, bound_actions, bounded_frontier, fill_intervals, interval_pass
+from dobandit.oracle.interval_pass import IntervalPass, bound_actions, bounded, fill_intervals, interval_pass
 from dobandit.policy.engine import Interval
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def anytime_intervals(problem: Problem, state: Belief) -> AnytimeIntervals | Non
     """The intervals of a problem; None where there are none: for numbers between 0 and 1, and for wide graphs."""
     if problem.continuous:
         return None
-    frontier = bounded_frontier(problem.graph, np.array(problem.order, dtype=np.int64), state)
+    frontier = bounded(problem.frontier(), state)
     return None if frontier is None else AnytimeIntervals(problem, frontier)
 
 
@@ -61,6 +60,7 @@ class AnytimeIntervals:
         target = self.problem.graph.arrays.target
         if not math.isnan(fixed[target]):
             return Interval(float(fixed[target]), float(fixed[target]))
+        self._one.actions.scores["regime"] = self.problem.regimes_of(actions_of([action]))
         scores = self._bound(self._one, state, fixed, delta)
         return Interval(float(scores["low"][0]), float(scores["high"][0]))
 
@@ -101,10 +101,9 @@ class AnytimeIntervals:
 
     def _bound(self, plan: IntervalPass, state: Belief, fixed: Array, delta: float) -> NDArray[Any]:
         """The scores of a plan's actions, with their ends."""
-        fill_intervals(plan, state, math.log(len(self.problem.order) / checked_delta(delta)))
+        fill_intervals(plan, state, math.log(len(plan.tables) / checked_delta(delta)))
         bound_actions(plan, fixed)
         return plan.actions.scores
 
     def _plan(self, actions: Actions) -> IntervalPass:
-        listed = action_list(self.problem.order, actions, flags=self.problem.flags)
-        return interval_pass(listed, self._frontier, shared=self._shared)
+        return interval_pass(self.problem.listed(actions), self._frontier, shared=self._shared)

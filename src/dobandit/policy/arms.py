@@ -22,12 +22,11 @@ from dobandit.estimation.kl import kl_upper
 from dobandit.kernels import borrowed, inlined, kernel, with_kernels
 from dobandit.oracle.action_list import pick
 from dobandit.oracle.actions import Action, Actions
-from dobandit.oracle.possibly_optimal import worth_playing
 from dobandit.policy.answers import Contrast, percent
 from dobandit.policy.base import Policy, positive, require_bool
 from dobandit.policy.engine import Choice, Draws, Engine, Estimate, Rounds, Situation, copied
 from dobandit.policy.own_outcomes import NO_CONTEXT, note_rounds, numbered, outcomes_of, own_outcomes
-from dobandit.policy.problem import Problem
+from dobandit.policy.problem import Problem, possible_arms
 from dobandit.policy.questions import HANDFUL, contrast_of_intervals
 from dobandit.policy.recording import Recorder, record_round
 from dobandit.policy.world import World, draw_round, see_context
@@ -85,7 +84,7 @@ def play_arms(
     world_draws: Any, policy_draws: Any,
 ) -> None:  # fmt: skip
     """See the context, choose, act, record, learn, after t rounds; world and tape: the arrays of a world and a tape."""
-    nodes, slots, points, seen, context, known, _, _ = borrowed(world)
+    nodes, slots, points, seen, context, known, _, _, _ = borrowed(world)
     expected, best, played, curve, totals = borrowed(tape)
     ids, to, plays, total, settings = borrowed(ids), borrowed(to), borrowed(plays), borrowed(total), borrowed(settings)
     world_draws, policy_draws, scratch = borrowed(world_draws), borrowed(policy_draws), np.zeros(len(ids))
@@ -99,15 +98,6 @@ def play_arms(
         record_round(best, played, curve, totals, pattern, arm, expected[pattern, arm], reward)
         plays[arm] += 1.0
         total[arm] += reward
-
-
-def possible_arms(problem: Problem, actions: Actions) -> list[int]:
-    """The rows of `actions` that can be best at all by what causes what: a set falls away where another of the list is
-    no worse in every model (`oracle.possibly_optimal`). Numbers between 0 and 1 cannot all be tried, so that there only
-    sets fall away that hold what cannot matter."""
-    rules, graph = problem.rules, problem.graph
-    whole = [name for name in graph.controllable if not problem.continuous and rules.values_of(name) == (0.0, 1.0)]
-    return worth_playing(problem.whole or graph, graph, actions, whole)
 
 
 class ArmsEngine(Engine):

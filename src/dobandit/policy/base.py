@@ -36,6 +36,7 @@ class Policy(ABC):
     effects  what it takes for granted where nobody says: "nonnegative" (no cause does harm), or "any"
     links    the links that it takes for granted where nobody says
     any_graph  whether it keeps no model of the causes, so that hidden causes that cannot be removed do not matter
+    learns_mechanisms  whether it learns how each variable answers by what is set, so that they do not matter either
 
     >>> import dobandit as dob
     >>> policy = dob.UCB(scale=0.5)
@@ -47,6 +48,7 @@ class Policy(ABC):
     effects: ClassVar[str] = "any"
     links: ClassVar[str] = "identity"
     any_graph: ClassVar[bool] = False
+    learns_mechanisms: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -86,7 +88,8 @@ class Policy(ABC):
 
     def require_learnable(self, problem: Problem) -> None:
         """Raises where hidden causes cannot be removed, unless the policy keeps no model."""
-        if problem.obstacle is not None and not self.any_graph:
+        learns = self.any_graph or (self.learns_mechanisms and problem.mechanisms is not None)
+        if problem.obstacle is not None and not learns:
             raise type(problem.obstacle)(*problem.obstacle.args)
 
     def settings(self) -> dict[str, Any]:

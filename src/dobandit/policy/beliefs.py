@@ -172,7 +172,7 @@ def _any_link(beliefs: Beliefs, problem: Problem, fixed: Array) -> list[float]:
     order = np.array(problem.order, dtype=np.int64)
     frontier = frontier_of(problem.graph, order)
     assert frontier is not None  # nobody keeps such a model of a wider graph
-    steps, value = frontier.steps, np.array([[0.0], [1.0]])  # of the target at 0 and at 1
+    steps, value = frontier.steps[0], np.array([[0.0], [1.0]])  # of the target at 0 and at 1
     for depth, v in reversed(list(enumerate(problem.order))):
         states = frontier.states[steps["state"][depth] : steps["state"][depth + 1]]
         if math.isnan(fixed[v]):

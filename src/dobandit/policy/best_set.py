@@ -41,7 +41,7 @@ from dobandit.policy.base import require_bool
 from dobandit.policy.causal_engine import CausalEngine, parts_of
 from dobandit.policy.causal_ucb import GuaranteedEngine
 from dobandit.policy.engine import Array, Choice, Draws, Engine, Rounds, Situation, copied
-from dobandit.policy.influences import bearing_rows, contrast_variances, influences_of
+from dobandit.policy.influences import bearing_rows, contrast_variances
 from dobandit.policy.lucb import FindsAnswer, Standing, TwoCompete
 from dobandit.policy.own_outcomes import note_rounds, numbered, outcomes_of, own_outcomes, require_room
 from dobandit.policy.problem import Problem
@@ -74,6 +74,7 @@ class BestSet(FindsAnswer):
 
     name: ClassVar[str] = "best-set"
     links: ClassVar[str] = "auto"
+    learns_mechanisms: ClassVar[bool] = True
 
     proof: bool = False
 
@@ -175,15 +176,14 @@ class BestSetEngine(TwoCompete, CausalEngine):
         patterns = self._moments.patterns(state)
         if patterns is None:
             return self._by_draws(actions, leader, context)
-        order, tables, steps = patterns.actions.order, patterns.tables, patterns.steps
-        held = np.array([self.believed.flagged(action).over(context)[order] for action in actions])
-        value, influence, visits = influences_of(steps, patterns.states, tables.mean, held)
+        tables = patterns.tables
+        value, influence, visits = self._moments.influences(patterns, actions, context)
         best = int(np.argmax(value)) if leader is None else actions.index(leader)
         apart = influence - influence[best]
-        variance = contrast_variances(state, steps, tables, apart)
+        variance = contrast_variances(state, tables, apart)
         seen = self._moments.seen(state)
         upper = value - value[best] + self._shared_reach(len(actions)) * np.sqrt(np.maximum(variance, 0.0))
-        rows = bearing_rows(steps, influence, seen)
+        rows = bearing_rows(tables, influence, seen)
         upper[np.minimum(rows, rows[best]) < HANDFUL] = 1.0
         upper[best] = -math.inf
         rival = int(np.argmax(upper)) if len(actions) > 1 else best

@@ -63,6 +63,7 @@ class CausalUCB(Policy):
 
     name: ClassVar[str] = "causal-ucb"
     links: ClassVar[str] = "auto"
+    learns_mechanisms: ClassVar[bool] = True
     guarantee: bool = False
     safe: bool = False
     leeway: float | None = None
@@ -156,6 +157,7 @@ class CausalTS(Policy):
 
     name: ClassVar[str] = "causal-ts"
     links: ClassVar[str] = "auto"
+    learns_mechanisms: ClassVar[bool] = True
 
     @property
     def label(self) -> str:

@@ -10,8 +10,6 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from dobandit import limits
 from dobandit.errors import PolicyError
 from dobandit.estimation.belief import Belief, layout_of
@@ -21,9 +19,9 @@ from dobandit.oracle.action_list import ActionList, action_list
 from dobandit.oracle.actions import MOST_LISTED
 from dobandit.oracle.boxed import boxed, boxed_index
 from dobandit.oracle.exact_pass import exact_index, exact_pass
-from dobandit.oracle.frontier import MOST_PARENTS, frontier_of
+from dobandit.oracle.frontier import MOST_PARENTS
 from dobandit.oracle.index_search import IndexSearch, index_search, search_on
-from dobandit.oracle.interval_pass import bounded_frontier, highest_index, interval_pass, leeway_index
+from dobandit.oracle.interval_pass import bounded, highest_index, interval_pass, leeway_index
 from dobandit.oracle.mean_field import mean_field, mean_field_index
 from dobandit.oracle.per_pattern import pattern_index
 from dobandit.oracle.posterior_draw import sampled, sampled_field_index, sampled_index
@@ -54,7 +52,7 @@ EvaluatorMaker = Callable[[Problem, ActionList | None, tuple[int, ...] | None], 
 
 def listed(problem: Problem, available: tuple[int, ...] | None) -> ActionList:
     """Every action that can be chosen now, of the variables that can matter."""
-    return action_list(problem.order, problem.allowed(available).rows(), flags=problem.flags)
+    return problem.listed(problem.worth_playing(available))
 
 
 # -- the paper's policies ----------------------------------------------------------------------------------------------
@@ -85,7 +83,7 @@ def boxed_ellipsoids(problem: Problem, actions: ActionList | None, available: tu
 
 def upper_patterns(problem: Problem, actions: ActionList | None, available: tuple[int, ...] | None) -> Evaluator:
     """Any links, pattern by pattern."""
-    frontier = frontier_of(problem.graph, np.array(problem.order, dtype=np.int64))
+    frontier = problem.frontier()
     if frontier is None:
         raise PolicyError(
             f"BGLM-OFU looks at every pattern of a node's causes, which it can for up to {MOST_PARENTS} causes in a "
@@ -150,9 +148,7 @@ def joint(problem: Problem, actions: ActionList | None, available: tuple[int, ..
     if actions is None and allowed.count() > limits.MAX_ACTIONS:
         return searched(field)(problem, None, available)
     actions = actions or listed(problem, available)
-    frontier = None
-    if not problem.is_linear:
-        frontier = frontier_of(graph, np.array(problem.order, dtype=np.int64), _MOST_STATES)
+    frontier = None if problem.is_linear else problem.frontier(_MOST_STATES)
     if frontier is None or len(frontier.states) * len(actions.scores) > _MOST_WORK:
         return field(problem, actions, available)
     return Evaluator(exact_index, exact_pass(graph, actions, frontier))
@@ -184,7 +180,7 @@ def every_action(problem: Problem, actions: ActionList | None, available: tuple[
     """The joint bonus of all actions, those of variables that cannot matter too."""
     if actions is None:
         rows = problem.allowed(available, relevant=False).rows()
-        actions = action_list(problem.order, rows, flags=problem.flags)
+        actions = problem.listed(rows)
     return joint(problem, actions, available)
 
 
@@ -193,7 +189,7 @@ def guaranteed(state: Belief, share: float) -> EvaluatorMaker:
 
     def make(problem: Problem, actions: ActionList | None, available: tuple[int, ...] | None) -> Evaluator:
         graph, count = problem.graph, problem.allowed(available).count()
-        frontier = bounded_frontier(graph, np.array(problem.order, dtype=np.int64), state)
+        frontier = bounded(problem.frontier(), state)
         if frontier is None or (actions is None and count > limits.MAX_ACTIONS):
             what, way_out = f"there are {count:,} of them", "Lower the budget, or leave guarantee out"
             if frontier is None:

@@ -21,7 +21,7 @@ from dobandit.estimation.belief import Belief, cells_of
 from dobandit.estimation.mixture import TABLE, members_of
 from dobandit.kernels import kernel
 from dobandit.oracle.action_list import action_list, write_row
-from dobandit.oracle.actions import Action, Actions
+from dobandit.oracle.actions import Action, Actions, actions_of
 from dobandit.oracle.exact_pass import ExactPass, exact_index
 from dobandit.oracle.node_tables import NodeTables, fill_tables, node_variances
 from dobandit.policy.evaluators import EvaluatorMaker
@@ -73,20 +73,24 @@ class ActionMoments:
     def _passed(
         self, patterns: ExactPass, state: Belief, actions: Sequence[Action], context: Array, less: Action | None
     ) -> Moments:
-        steps, tables, order = patterns.steps, patterns.tables, patterns.actions.order
-        some = [*actions, *([] if less is None else [less])]
-        held = np.array([self.problem.flagged(action).over(context)[order] for action in some])
-        value, influence, _ = influences_of(steps, patterns.states, tables.mean, held)
-        rows = bearing_rows(steps, influence, self.seen(state))
+        tables, some = patterns.tables, [*actions, *([] if less is None else [less])]
+        value, influence, _ = self.influences(patterns, some, context)
+        rows = bearing_rows(tables, influence, self.seen(state))
         if less is not None:
             value, rows = value[:-1] - value[-1], np.minimum(rows[:-1], rows[-1])
             influence = influence[:-1] - influence[-1]
-        variance = contrast_variances(state, steps, tables, influence)
+        variance = contrast_variances(state, tables, influence)
         return Moments(value, np.sqrt(np.maximum(variance, 0.0)), rows)
+
+    def influences(self, patterns: ExactPass, actions: Sequence[Action], context: Array) -> Influences:
+        """What each cell does to each action."""
+        held = np.array([self.problem.flagged(action).over(context)[patterns.actions.order] for action in actions])
+        regimes = self.problem.regimes_of(actions_of(actions))
+        return influences_of(patterns.steps, patterns.states, patterns.tables.mean, held, regimes)
 
     def _one(self, state: Belief, action: Action, context: Array) -> tuple[float, float, float]:
         """The value of one evaluator, and the standard deviation of the other."""
-        write_row(self._row, self.problem.flagged(action))
+        write_row(self._row, self.problem.flagged(action), int(self.problem.regimes_of(actions_of([action]))[0]))
         told = []
         for (evaluate, plan), reach in ((self._value, 0.0), (self._spread, 1.0)):
             evaluate(state, plan, context, np.full(len(context), reach), np.zeros(1))
@@ -100,16 +104,16 @@ class ActionMoments:
         evaluate, plan = self._spread
         if evaluate is not exact_index:
             return None
-        fill_tables(state, plan.steps, plan.tables)
+        fill_tables(state, plan.tables)
         return plan
 
     def seen(self, state: Belief) -> Array:
         """How many rows saw each parent pattern, in the frontier's numbering; of a node whose link is promised all of
         its rows bear on every pattern."""
-        table_ptr, tabulated = self._spread.plan.steps["table"], members_of(state)[:, TABLE]
-        rows = np.zeros(int(table_ptr[-1]))
-        for depth, v in enumerate(self.problem.order):
-            part = slice(table_ptr[depth], table_ptr[depth + 1])
+        tables, tabulated = self._spread.plan.tables, members_of(state)[:, TABLE]
+        rows = np.zeros(len(tables.mean))
+        for v, first, patterns in tables.tables.tolist():
+            part = slice(first, first + patterns)
             if tabulated[v] and state.nodes["width"][v] > 0:
                 rows[part] = state.cells["seen"][cells_of(state, v)]
             else:
@@ -125,29 +129,33 @@ class Influences(NamedTuple):
     visits: Array  # (actions, cells)
 
 
-def influences_of(steps: NDArray[Any], states: NDArray[Any], p: Array, held: Array) -> Influences:
+def influences_of(
+    steps: NDArray[Any], states: NDArray[Any], p: Array, held: Array, regimes: NDArray[np.int64]
+) -> Influences:
     """By a pass forwards and one backwards for each action.
 
     steps, states  the frontier
     held           (actions, depths) what each node is set to; NaN: free
+    regimes        (actions,)
     """
-    count, cells = len(held), int(steps["table"][-1])
-    value, (influence, visits) = np.zeros(count), np.zeros((2, count, cells))
+    value, (influence, visits) = np.zeros(len(held)), np.zeros((2, len(held), len(p)))
     there, worth = np.zeros((2, len(states)))
-    walk_cells(steps, states, p, held, there, worth, value, influence, visits)
+    walk_cells(steps, states, p, held, regimes, there, worth, value, influence, visits)
     return Influences(value, influence, visits)
 
 
 @kernel
 def walk_cells(
-    steps: Any, states: Any, p: Any, held: Any, there: Any, worth: Any, value: Any, influence: Any, visits: Any
-) -> None:
+    regimes_steps: Any, states: Any, p: Any, held: Any, regimes: Any, there: Any, worth: Any, value: Any,
+    influence: Any, visits: Any,
+) -> None:  # fmt: skip
     """there: how likely a state is reached; below 0: never, for what is held, and it is passed over.  worth: E[Y] from
     there on."""
     depths = held.shape[1]
     for i in range(len(held)):
+        steps = regimes_steps[regimes[i]]
         there[:] = -1.0
-        there[0] = 1.0
+        there[steps[0]["state"]] = 1.0
         for depth in range(depths):
             after, base, known = steps[depth + 1]["state"], steps[depth]["table"], held[i, depth]
             free = math.isnan(known)
@@ -175,25 +183,25 @@ def walk_cells(
                 if_zero = 0.0 if depth == depths - 1 else worth[after + states[s]["zero"]]
                 worth[s] = q * if_one + (1.0 - q) * if_zero
                 influence[i, cell] += there[s] * (if_one - if_zero) if free else 0.0
-        value[i] = worth[0]
+        value[i] = worth[steps[0]["state"]]
 
 
-def bearing_rows(steps: NDArray[Any], influence: Array, seen: Array) -> Array:
+def bearing_rows(tables: NodeTables, influence: Array, seen: Array) -> Array:
     """(actions,) how many rows bear on E[Y], at the node with the fewest."""
     size, rare = np.abs(influence), np.abs(influence) / (seen + 0.5)
-    total, weighed = (np.add.reduceat(part, steps["table"][:-2], axis=1) for part in (size, rare))
+    total, weighed = (np.add.reduceat(part, tables.tables["first"], axis=1) for part in (size, rare))
     rows = np.divide(total, weighed, out=np.full(total.shape, np.inf), where=total > _LITTLE)
     return rows.min(axis=1)
 
 
-def contrast_variances(belief: Belief, steps: NDArray[Any], tables: NodeTables, influence: Array) -> Array:
+def contrast_variances(belief: Belief, tables: NodeTables, influence: Array) -> Array:
     """(rows,) the variance of what the influences of each row make of the cells' errors."""
     columns, by_cell = len(influence), np.ascontiguousarray(influence.T)
     along, sums, total = np.zeros((len(tables.row), columns)), np.zeros((3, columns)), np.zeros(columns)
-    for depth in range(len(steps) - 2):
+    for node, first, patterns in tables.tables.tolist():
         node_variances(
-            belief.nodes, belief.slots, belief.pairs, belief.members, steps, tables.mean, tables.patterns, by_cell,
-            along, sums, depth, int(steps["table"][depth]),
+            belief.nodes, belief.slots, belief.pairs, belief.members, tables.mean, tables.patterns, by_cell, along,
+            sums, node, first, patterns, first,
         )  # fmt: skip
         total += sums[2]
     return total

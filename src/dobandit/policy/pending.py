@@ -92,11 +92,13 @@ def expect_cells(belief: Any, v: int, means: Any, row: Any, teaches: bool) -> fl
 
 @kernel
 def expect_round(
-    belief: Any, order: Any, squares: Any, fixed: Any, was_set: Any, means: Any, row: Any, varies: bool, weighs: bool
-) -> None:
+    belief: Any, order: Any, variable: Any, squares: Any, fixed: Any, was_set: Any, means: Any, row: Any, varies: bool,
+    weighs: bool,
+) -> None:  # fmt: skip
     """Take the expectation of one round in: more is known, the estimate stays, time passes.
 
-    order    ids of all nodes, causes first
+    order    ids of the nodes that variables answer by, causes first
+    variable  by node: which variable it is about
     squares  the least-squares estimate, which stays
     fixed    what is set or known from the context
     varies   whether variables are 0 or 1, so that they vary around their means
@@ -115,7 +117,7 @@ def expect_round(
         else:
             mean = value_at(node, belief.points, expected_sum(node, slots, True, means))
         mean = mean if math.isnan(fixed[v]) else fixed[v]
-        means[v] = 0.0 if mean < SURE else 1.0 if mean > 1.0 - SURE else mean
+        means[v] = means[variable[v]] = 0.0 if mean < SURE else 1.0 if mean > 1.0 - SURE else mean
         if was_set[v]:
             continue
         p = min(max(means[v], FLOOR), 1.0 - FLOOR)
@@ -146,6 +148,11 @@ def expect_pending(
     fixed = action.over(problem.known(pending.context))
     means, was_set, row = np.ones(len(fixed)), np.zeros(len(fixed), dtype=np.bool_), np.zeros(len(belief.row))
     was_set[list(action.ids)] = True
-    order = np.array([graph.index(name) for name in graph.topological_order], dtype=np.int64)
+    ids = [graph.index(name) for name in graph.topological_order]
+    variable = np.arange(len(fixed))
+    if problem.regimes is not None:
+        ids, variable = problem.regimes.nodes_of(action, ids), problem.regimes.variable
+        was_set |= ~np.isin(np.arange(len(fixed)), ids)
+    order = np.array(ids, dtype=np.int64)
     for _ in range(min(pending.size, most)):
-        expect_round(belief, order, estimate, fixed, was_set, means, row, not problem.continuous, weighs)
+        expect_round(belief, order, variable, estimate, fixed, was_set, means, row, not problem.continuous, weighs)

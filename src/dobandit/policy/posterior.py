@@ -24,10 +24,10 @@ from dobandit.estimation.estimators import MIXED, Estimator
 from dobandit.estimation.mixture import BACK, CURVED, EVEN, OWN_LINES, STRAIGHT, TABLE, members_of, weights_of
 from dobandit.kernels import kernel
 from dobandit.model.links import auto, logistic
-from dobandit.oracle.action_list import action_list, held_at
+from dobandit.oracle.action_list import held_at
 from dobandit.oracle.actions import Action, actions_of
 from dobandit.oracle.exact_pass import expect_actions
-from dobandit.oracle.frontier import columns_for, frontier_of
+from dobandit.oracle.frontier import columns_for, patterns_in
 from dobandit.policy.answers import Chance
 from dobandit.policy.beliefs import patterns_of
 from dobandit.policy.problem import Problem
@@ -47,9 +47,8 @@ class Posterior:
 
     def __init__(self, problem: Problem, estimator: Estimator, layout: Layout) -> None:
         self.problem, self.layout = problem, layout
-        order = np.array(problem.order, dtype=np.int64)
         self._drawn: tuple[int, Array] | None = None
-        self.frontier = frontier_of(problem.graph, order, _MOST_STATES) if estimator.kind == MIXED else None
+        self.frontier = problem.frontier(_MOST_STATES) if estimator.kind == MIXED else None
 
     @property
     def possible(self) -> bool:
@@ -78,7 +77,7 @@ class Posterior:
     def values(self, state: Belief, actions: Sequence[Action], context: Array) -> Array:
         """(DRAWS, actions) E[Y] of each action under each draw."""
         rows = list(dict.fromkeys(actions))
-        listed = action_list(self.problem.order, actions_of(rows), flags=self.problem.flags)
+        listed = self.problem.listed(actions_of(rows))
         drawn, out = self.drawn(state), np.zeros((DRAWS, len(rows)))
         if self.frontier is None:
             means = np.zeros(len(context))
@@ -87,7 +86,8 @@ class Posterior:
             states = len(self.frontier.states)
             columns = columns_for(len(rows), states)
             known, value = np.full((len(listed.order), columns), math.nan), np.zeros((states, columns))
-            draw_values(*self.frontier, listed.held, drawn, context, known, value, out)
+            steps, table_states, _ = self.frontier
+            draw_values(steps, table_states, listed.held, listed.scores, drawn, context, known, value, out)
         row_of = {listed.actions.row(i): i for i in range(len(rows))}  # a list may be in another order
         return out[:, [row_of[action] for action in actions]]
 
@@ -112,11 +112,10 @@ class Posterior:
     def _tables(self, state: Belief, rng: np.random.Generator, draws: int) -> Array:
         """(draws, patterns) the probability of every pattern of every node, in the frontier's numbering."""
         frontier: Any = self.frontier
-        tables = np.zeros((draws, int(frontier.steps["table"][-1])))
-        for depth, v in enumerate(self.problem.order):
+        tables = np.zeros((draws, patterns_in(frontier.tables)))
+        for v, first, patterns in frontier.tables.tolist():
             if self.layout.ptr[v + 1] > self.layout.ptr[v]:  # else it cannot happen by itself
-                part = slice(frontier.steps["table"][depth], frontier.steps["table"][depth + 1])
-                tables[:, part] = self._node(state, rng, draws, v)
+                tables[:, first : first + patterns] = self._node(state, rng, draws, v)
         return tables
 
     def _node(self, state: Belief, rng: np.random.Generator, draws: int, v: int) -> Array:
@@ -178,10 +177,12 @@ def _normal(rng: np.random.Generator, draws: int, mean: Array, covariance: Array
 
 
 @kernel
-def draw_values(steps: Any, states: Any, held: Any, tables: Any, fixed: Any, known: Any, value: Any, out: Any) -> None:
+def draw_values(
+    steps: Any, states: Any, held: Any, scores: Any, tables: Any, fixed: Any, known: Any, value: Any, out: Any
+) -> None:
     """out[d, i] = E[Y] of action i under draw d; tables[d]: the probability of every pattern."""
     for d in range(len(out)):
-        expect_actions(steps, states, held, tables[d], tables[d], fixed, known, value, True, out[d])
+        expect_actions(steps, states, held, scores, tables[d], tables[d], fixed, known, value, True, out[d])
 
 
 @kernel

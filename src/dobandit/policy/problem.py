@@ -11,19 +11,33 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dobandit import limits
 from dobandit.checks import MOST_ROUNDS_EVER, as_yes_or_no, is_one_of, is_whole, shown, whole_number
-from dobandit.errors import DobanditError, DobanditWarning, GraphError, InterventionError, ModelError, PolicyError
+from dobandit.errors import (
+    DobanditError,
+    DobanditWarning,
+    GraphError,
+    InferenceError,
+    InterventionError,
+    ModelError,
+    PolicyError,
+)
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.networkx_format import as_graph
 from dobandit.graph.hiding import unshared
 from dobandit.model.bglm import LinkLike, links_by_node
 from dobandit.model.links import Link, auto, identity, logistic
-from dobandit.oracle.actions import Action, Allowed, order_of
+from dobandit.oracle.action_list import ActionList, action_list
+from dobandit.oracle.actions import Action, Actions, Allowed, order_of
+from dobandit.oracle.frontier import MOST_STATES, Frontier, frontier_of
+from dobandit.oracle.possibly_optimal import worth_playing
 from dobandit.oracle.rules import Rules
 from dobandit.policy.engine import Rounds
 from dobandit.policy.hidden_causes import Hide, visible
+from dobandit.policy.regimes import Regimes, masks_of
 
 if TYPE_CHECKING:
+    from dobandit.graph.mechanisms import Mechanisms
     from dobandit.model.link_kernels import LinkArrays
 
 Links = LinkLike | Mapping[str, LinkLike] | None
@@ -40,6 +54,8 @@ class Problem:
     obstacle why hidden causes keep a model from being learned; policies that keep none do not mind
     assumed_lines  links are straight lines because hidden causes leave no other way, and nobody promised it
     flags    (flag, variable) ids: nodes behind all others that are 1 where the variable was set (`policy.revising`)
+    mechanisms  how each variable answers, where observed ones share hidden causes and links are learned
+    regimes  of the allowed actions, where the graph is that of a belief about mechanisms (`policy.regimes`)
     """
 
     graph: CausalGraph
@@ -54,6 +70,49 @@ class Problem:
     obstacle: DobanditError | None = None
     assumed_lines: bool = False
     flags: tuple[tuple[int, int], ...] = ()
+    mechanisms: Mechanisms | None = None
+    regimes: Regimes | None = None
+
+    @cached_property
+    def of_mechanisms(self) -> Problem:
+        """The problem of a belief about mechanisms: with a node for each of them that an allowed action, or doing
+        nothing, puts to work. The problem itself where each variable has one."""
+        if self.mechanisms is None or self.regimes is not None:
+            return self
+        if (count := self.allowed().count()) > limits.MAX_ACTIONS:
+            raise PolicyError(
+                f"where hidden causes are shared, a learner keeps a mechanism for what each action sets, up to "
+                f"{limits.MAX_ACTIONS:,} actions, but there are {count:,}. Lower the budget, or make fewer variables "
+                "controllable."
+            )
+        regimes = Regimes(self.mechanisms, masks_of(self.allowed().rows().ids.tolist()))
+        links = (*self.links, *(auto for _ in regimes.further))
+        return replace(self, graph=regimes.graph, links=links, regimes=regimes)
+
+    def frontier(self, most_states: int = MOST_STATES) -> Frontier | None:
+        """The frontier of exact passes; None where it is too wide."""
+        regimes = () if self.regimes is None else self.regimes.answers
+        return frontier_of(self.graph, np.array(self.order, dtype=np.int64), most_states, regimes=regimes)
+
+    def regimes_of(self, actions: Actions) -> NDArray[np.int64]:
+        """(actions,) the regime of each: which pass of the frontier it takes."""
+        return np.zeros(len(actions.ids), dtype=np.int64) if self.regimes is None else self.regimes.of(actions)
+
+    def listed(self, actions: Actions, largest: bool = False) -> ActionList:
+        """Actions as evaluators take them."""
+        return action_list(self.order, actions, largest, self.flags, self.regimes_of(actions))
+
+    def worth_playing(self, available: tuple[int, ...] | None = None) -> Actions:
+        """The allowed actions of the variables that matter, where hidden causes are shared without those that cannot be
+        best whatever the mechanisms are."""
+        rows = self.allowed(available).rows()
+        if self.mechanisms is None or available is not None:  # what is dropped may be best where something is not there
+            return rows
+        try:
+            kept = possible_arms(self, rows)
+        except InferenceError:  # too many to compare
+            return rows
+        return Actions(rows.ids[kept], rows.values[kept])
 
     @cached_property
     def is_linear(self) -> bool:
@@ -158,11 +217,14 @@ class Problem:
         return Action((*action.ids, *more), (*action.values, *(1.0 for _ in more)))
 
     def known(self, context: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A context with columns for flags, which nobody knows before acting."""
-        return np.pad(context, (0, len(self.flags)), constant_values=np.nan) if self.flags else context
+        """A context with columns for flags and mechanisms, which nobody knows before acting."""
+        more = len(self.graph) + 1 - len(context)
+        return np.pad(context, (0, more), constant_values=np.nan) if more else context
 
     def with_flags(self, rounds: Rounds) -> Rounds:
-        """Rounds with columns for flags."""
+        """Rounds with columns for flags and mechanisms."""
+        if self.regimes is not None:
+            return self.regimes.rounds(rounds)
         if not self.flags:
             return rounds
         more = rounds.was_set[:, [of for _, of in self.flags]]
@@ -184,6 +246,15 @@ class Problem:
         """Which sizes of sets are tried, and why."""
         allowed = self.allowed()
         return f"{allowed.sizes_in_words()}: {allowed.reason_in_words()}"
+
+
+def possible_arms(problem: Problem, actions: Actions) -> list[int]:
+    """The rows of `actions` that can be best at all by what causes what: a set falls away where another of the list is
+    no worse in every model (`oracle.possibly_optimal`). Numbers between 0 and 1 cannot all be tried, so that there only
+    sets fall away that hold what cannot matter."""
+    rules, graph = problem.rules, problem.graph
+    whole = [name for name in graph.controllable if not problem.continuous and rules.values_of(name) == (0.0, 1.0)]
+    return worth_playing(problem.whole or graph, graph, actions, whole)
 
 
 def checked_horizon(horizon: int | None) -> int | None:
@@ -261,6 +332,5 @@ def problem_of(
     rules.candidates(seen.graph, seen.hidden)
     known = None if horizon is None else int(horizon)
     left = (seen.whole, seen.hidden, seen.obstacle)
-    return Problem(
-        seen.graph, rules, known, int(seed), seen.links, bool(continuous), effects, *left, assumed_lines=seen.assumed
-    )
+    given = (seen.graph, rules, known, int(seed), seen.links, bool(continuous), effects, *left)
+    return Problem(*given, assumed_lines=seen.assumed, mechanisms=seen.mechanisms)

@@ -19,7 +19,7 @@ hidden cause   a node that answers differently when its cause W was set gets a c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Self
 
@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.errors import PolicyError
-from dobandit.graph.causal_graph import CausalGraph, Edge
+from dobandit.graph.revised_graph import RevisedGraph
 from dobandit.model.links import identity
 from dobandit.policy.engine import Array, Draws, Rounds
 from dobandit.policy.graph_evidence import HIDDEN_CAUSE, Finding, GraphEvidence
@@ -36,39 +36,6 @@ from dobandit.policy.problem import Problem
 from dobandit.policy.questions import play_rounds
 from dobandit.policy.recording import Recorder, RoundLog, Sizes, Tape, decoded, encoded
 from dobandit.policy.world import World
-
-
-class RevisedGraph(CausalGraph):
-    """A graph with more edges, and with more nodes behind its own, which keep their ids. A cause may have a larger id
-    than its effect: `topological_order` is what it is in the plain graph with these edges, and ids do not follow it."""
-
-    def __init__(self, given: CausalGraph, edges: Iterable[Edge], nodes: Iterable[str] = ()) -> None:
-        self._given = given, tuple(edges), tuple(nodes)
-        names = [*given.nodes, *self._given[2]]
-        index = {name: i for i, name in enumerate(names)}
-        sources, destinations = zip(*((index[a], index[b]) for a, b in (*given.edges, *self._given[1])), strict=True)
-        roles = given.target, given.latent, given.controllable, given.bias, given.context
-        self._build(names, np.array(sources), np.array(destinations), *roles)
-
-    def _numbered(self, ordered: tuple[str, ...]) -> tuple[str, ...]:
-        self._ordered = ordered
-        return (*self._given[0].nodes, *self._given[2])
-
-    @property
-    def topological_order(self) -> tuple[str, ...]:
-        return self._ordered
-
-    def _reached(self, name: str, neighbours: Callable[[int], list[int]]) -> tuple[str, ...]:
-        found = set(super()._reached(name, neighbours))
-        return tuple(each for each in self._ordered if each in found)
-
-    def canonical(self) -> CausalGraph:
-        """The plain graph with these edges, whose ids follow its topological order."""
-        make, arguments = super().__reduce__()
-        return make(*arguments)
-
-    def __reduce__(self) -> tuple[Callable[..., CausalGraph], tuple[object, ...]]:
-        return RevisedGraph, self._given
 
 
 def with_cause(problem: Problem, finding: Finding) -> Problem:
@@ -111,10 +78,11 @@ class RevisingEngine(ModelEngine):
 
     def __init__(self, problem: Problem, parts: Callable[[Problem], Parts]) -> None:
         self.problem, self._parts = problem, parts
+        self.watches_graph = self.watches_graph and problem.mechanisms is None
         self.revisions = ()
         self._log = RoundLog(len(problem.graph) + 1)
         self._revises = not problem.continuous
-        self._begin(problem)
+        self._begin(problem.of_mechanisms)
 
     def _begin(self, believed: Problem) -> None:
         """Know nothing but the problem."""
@@ -212,9 +180,9 @@ class RevisingEngine(ModelEngine):
 
     def _staged(self, world: World, recorder: Recorder) -> tuple[World, Tape, NDArray[np.int64]]:
         """The world with its flags, and a tape for the actions that are listed now."""
-        if not self.revisions:
+        if self.believed is self.problem:
             return world, recorder.tape, _NO_NUMBERS
-        there = World(world.model, self.believed.graph, self.believed.flags)
+        there = World(world.model, self.believed.graph, self.believed.flags, self.believed.regimes)
         return there, *recorder.tape_for(self.actions(), len(self.problem.graph))
 
     def enough_draws(self, draws: Array) -> Array:

@@ -15,7 +15,7 @@ from dobandit.oracle.action_list import IDLE, pick_action
 from dobandit.policy.own_outcomes import note_play
 from dobandit.policy.radii import initialising, set_radii
 from dobandit.policy.recording import record_round, write_codes
-from dobandit.policy.world import act, linear_value, see_context
+from dobandit.policy.world import act, hide_unshown, linear_value, see_context
 
 LEARN: Any = None
 EVALUATE: Any = None
@@ -62,6 +62,8 @@ def play(
         record_round(tape.best, tape.plays, tape.curve, tape.totals, pattern, number, truth, reward)
         if len(own.rounds) > 0:
             note_play(own.sets, own.plays, own.total, own.rounds, pattern, number, reward)
-        LEARN(belief, rows, sets, once)
         if len(codes) > 0:
             write_codes(codes, t, values, was_set)
+        if len(world.shown) > 0:
+            hide_unshown(world.shown, actions.scores[number]["regime"], was_set)
+        LEARN(belief, rows, sets, once)

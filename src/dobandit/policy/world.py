@@ -19,6 +19,7 @@ from dobandit.model.causal_model import CausalModel
 from dobandit.model.link_kernels import TABLE, value_at
 from dobandit.oracle.actions import Action
 from dobandit.policy.engine import Rounds, no_context
+from dobandit.policy.regimes import Regimes
 
 Array = NDArray[np.float64]
 # What an id of the learner's stands for: a node; or, where `flag_of` is not 0, whether that id of the learner's is set
@@ -37,36 +38,48 @@ class WorldArrays(NamedTuple):
     known: Array  # (learner's n + 1,) the context, NaN elsewhere
     values: Array  # (learner's n + 1,)
     was_set: NDArray[np.bool_]  # (learner's n + 1,)
+    shown: NDArray[np.int8]  # (regimes, learner's n + 1) what rounds of a regime teach; no rows: all that is free
 
 
 class World:
     """The world that a learner on `graph` (the model's own, its projection, or another on the same names) acts in.
 
-    flags  (flag, variable) ids of the graph, the last of its nodes: 1 in rounds in which the variable is set, else 0
+    flags    (flag, variable) ids of the graph, the last of its nodes: 1 in rounds in which the variable is set, else 0
+    regimes  of the graph's further nodes, each a mechanism: the variable that it is about
     """
 
-    def __init__(self, model: CausalModel, graph: CausalGraph, flags: Sequence[tuple[int, int]] = ()) -> None:
+    def __init__(
+        self,
+        model: CausalModel,
+        graph: CausalGraph,
+        flags: Sequence[tuple[int, int]] = (),
+        regimes: Regimes | None = None,
+    ) -> None:
         self.model, self.graph = model, graph
         ids, bits = graph.arrays.context, len(graph.context)
         seen, context = np.zeros(len(graph) + 1, SEEN), np.zeros(bits, CONTEXT)
-        variables = graph.nodes[: len(graph) - len(flags)]
+        further = len(flags) if regimes is None else len(regimes.further)
+        variables = graph.nodes[: len(graph) - further]
         seen["node"][1 : len(variables) + 1] = [model.graph.index(name) for name in variables]
+        shown = np.zeros((0, len(seen)), dtype=np.int8)
+        if regimes is not None:
+            seen["node"], shown = seen["node"][regimes.variable], regimes.shown
         for flag, variable in flags:
             seen[flag]["flag_of"] = variable
         context["node"], context["id"], context["bit"] = seen["node"][ids], ids, range(bits)
         context.sort(order="node")
         values, was_set = np.ones(len(graph) + 1), np.zeros(len(graph) + 1, dtype=np.bool_)
-        self.arrays = WorldArrays(*model.node_arrays(), seen, context, no_context(len(graph)), values, was_set)
+        self.arrays = WorldArrays(*model.node_arrays(), seen, context, no_context(len(graph)), values, was_set, shown)
 
     def context(self, uniforms: Array) -> Array:
         """The values of the context variables in a round, by the learner's ids, NaN elsewhere."""
-        nodes, slots, points, _, context, known, _, _ = self.arrays
+        nodes, slots, points, _, context, known, *_ = self.arrays
         see_context(nodes, slots, points, context, known, uniforms[None, :], 0)
         return known.copy()
 
     def play(self, action: Action, uniforms: Array) -> Rounds:
         """One round: what the learner sees."""
-        nodes, slots, points, seen, _, _, values, was_set = self.arrays
+        nodes, slots, points, seen, _, _, values, was_set, _ = self.arrays
         ids, to = np.array([action.ids], dtype=np.int32), np.array([action.values], dtype=np.float64)
         act(nodes, slots, points, seen, ids, to, 0, uniforms[None, :], 0, values, was_set)
         return Rounds(values[None, :].copy(), was_set[None, :].copy(), np.ones(1, dtype=np.int64))
@@ -147,6 +160,14 @@ def act(
         of = seen[i]["flag_of"]
         was_set[i] |= was_set[of]
         values[i] = was_set[of] if of > 0 else nodes[seen[i]["node"]]["value"]
+
+
+@inlined
+def hide_unshown(shown: Any, regime: int, was_set: Any) -> None:
+    """What a round of this regime does not teach counts as set."""
+    for v in range(1, len(was_set)):
+        if not shown[regime, v]:
+            was_set[v] = True
 
 
 @inlined

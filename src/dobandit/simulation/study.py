@@ -222,7 +222,7 @@ def study_of(
     seed = whole_number("seed", seed, 0, SimulationError)
     rules = rules if isinstance(rules, Rules) else Rules(rules)
     study = Study(model, {}, rules, rounds, replications, seed, _grid(record, rounds), view)
-    problem = study.problem  # raises where no action is allowed, or the learner's graph and links do not go together
+    study.problem.allowed()  # raises where no action is allowed, or the learner's graph and links do not go together
     labelled = _labelled(study, policies)
     if len(study.grid) * replications * len(labelled) > _MOST_NUMBERS:
         raise SimulationError(
@@ -231,7 +231,7 @@ def study_of(
             "replications."
         )
     for policy in labelled.values():
-        policy.require_learnable(problem)
+        policy.require_learnable(study.problem_for(policy))
     return replace(study, policies=labelled)
 
 
