@@ -176,19 +176,20 @@ def test_a_search_ends_with_the_answer(policy):
 
 
 def test_runs_and_their_table():
-    found = find_best(SMALL, {"arms": LUCB(0.1), "never": LUCB(0.001)}, 20, 1, seed=1, most_rounds=8000)
+    most = {"seed": 1, "most_rounds": 2000}
+    found = find_best(SMALL, {"arms": LUCB(0.3), "never": LUCB(0.001)}, 5, 1, **most)
     arms, never = found["arms"], found["never"]
     assert arms.finished.all()
     assert not never.finished.any()
-    assert (arms.rounds < 8000).all()
-    assert (never.rounds == 8000).all()
+    assert (arms.rounds < 2000).all()
+    assert (never.rounds == 2000).all()
     assert arms.error == never.error == 0.0
     assert set(np.round(arms.shortfall, 12)) <= {0.0, 0.05}  # P(Y) = .65 for B, .6 for A
     lines = found.summary().splitlines()
     assert lines[0].split()[:2] == ["policy", "rounds"]
-    assert ">8,000" in lines[2]
-    again = find_best(SMALL, LUCB(0.1), 20, 1, seed=1, most_rounds=8000)
-    np.testing.assert_array_equal(again["LUCB (0.1)"].rounds, arms.rounds)
+    assert ">2,000" in lines[2]
+    again = find_best(SMALL, LUCB(0.3), 5, 1, **most)
+    np.testing.assert_array_equal(again["LUCB (0.3)"].rounds, arms.rounds)
 
 
 def test_wrong_answers_are_counted():

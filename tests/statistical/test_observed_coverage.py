@@ -44,7 +44,7 @@ def test_amounts_looked_at_every_round():
 
 def test_the_best_of_several_sets_looked_at_every_round():
     """All sets are equally good, so that whichever looks best is there by luck; rounds come singly and in lumps."""
-    graph, runs, rng = dob.CausalGraph([("A", "Y"), ("B", "Y")], target="Y"), 150, np.random.default_rng(3)
+    graph, runs, rng = dob.CausalGraph([("A", "Y"), ("B", "Y")], target="Y"), 60, np.random.default_rng(3)
     missed = control_missed = 0
     for run in range(runs):
         experiment = dob.create_experiment(f"e{run}", graph, budget=2, storage="memory", control=0.3, policy="random")

@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import binom
 
 LOOKS = (50, 100, 200, 400)
-RUNS = 12
+RUNS = 6
 KINDS = ("linear", "logistic", "tables", "rare causes", "parity", "deterministic", "counts", "history")
 
 
