@@ -131,7 +131,7 @@ def test_a_context_variable_is_no_part_of_an_action():
     [
         (["ask", "s"], "Add --context mobile=1.", "context={"),
         (["ask", "s", "--context", "mobile=2"], "'mobile' must be 0 or 1", "total"),
-        (["ask", "s", "--context", "mobile=yes"], "a number after the =", "total"),
+        (["ask", "s", "--context", "mobile=maybe"], "a number after the =", "total"),
         (["evaluate", "s", "--do", "mobile=1", "--context", "mobile=1"], "is seen, not set", "{"),
         (["tell", "s", 0, "buy=15"], "such as visit 1, buy 0, count 105", "{"),
         (["ask", "s", "--context", "mobile=1", "--available", "nobody"], "what is available are controllable", "="),
@@ -185,8 +185,10 @@ def test_ways_on_from_hidden_causes_are_spelled_as_commands():
         controllable=["a"],
     )
     with pytest.raises(GraphError, match="Ways on") as refused:
-        dob.CausalUCB().start(graph, 1)
+        dob.BLMLR().start(graph, 1)
     said = as_command(str(refused.value)).partition("Ways on")[2]
+    assert "(1) learn how variables answer to each set" in said
+    assert "--policy causal-ucb; " in said
     assert "--always-set a" in said
     assert "--policy ucb" in said
     assert "=" not in said
