@@ -185,8 +185,10 @@ def test_ways_on_from_hidden_causes_are_spelled_as_commands():
         controllable=["a"],
     )
     with pytest.raises(GraphError, match="Ways on") as refused:
-        dob.CausalUCB().start(graph, 1)
+        dob.BLMLR().start(graph, 1)
     said = as_command(str(refused.value)).partition("Ways on")[2]
+    assert "(1) learn how variables answer to each set" in said
+    assert "--policy causal-ucb; " in said
     assert "--always-set a" in said
     assert "--policy ucb" in said
     assert "=" not in said

@@ -35,7 +35,7 @@ def confounded(tmp_path):
 
 
 def test_check_reports_the_witness(confounded):
-    report = json.loads(dobandit("check", confounded, "-k", 2, "--json", code=1).stdout)
+    report = json.loads(dobandit("check", confounded, "-k", 2, "--json").stdout)
     assert report["valid"] is True
     assert report["admissible"] is False
     assert report["witness"] == {"hidden": "U", "paths": [["U", "A"], ["U", "B"]]}
@@ -43,8 +43,13 @@ def test_check_reports_the_witness(confounded):
     assert report["parents"]["B"] == 2
     assert report["refused_by"][0] == "project"
     assert "--always-set A" in report["ways_on"]
-    text = dobandit("check", confounded, "-k", 2, code=1).stdout
+    assert report["mechanisms"] == {
+        "A": [{"causes": ["C"], "where": [[]]}],
+        "B": [{"causes": ["C", "A"], "where": [[]]}, {"causes": ["A"], "where": [["A"]]}],
+    }
+    text = dobandit("check", confounded, "-k", 2).stdout
     assert "not admissible" in text
+    assert "answers in 2 ways: to 'A' where 'A' is set; to 'C', 'A' otherwise" in " ".join(text.split())
     assert "refused by" in text
     assert "--policy ucb" in text
     assert "3 sets of exactly 2" in text
@@ -141,7 +146,7 @@ def test_help_has_an_example(command):
 
 
 PROCESSES = {  # each command where nothing is loaded but what it loads itself
-    "check {graph} -k 2": (1, "not admissible", ""),
+    "check {graph} -k 2": (0, "not admissible", ""),
     "check absent.txt": (2, "", "error: "),
     "nonsense": (2, "", "error: "),
     "expect {model} --do X2=1": (0, "0.200000", ""),

@@ -1,4 +1,5 @@
-"""The figures of the site: a page is run in an empty folder, and the picture that it makes there is taken.
+"""The figures of the site: a page is run in an empty folder, and the picture that it makes there is taken. One is drawn
+here: the graph of the page on hidden causes in its regimes.
 
 `python tools/docs/figures.py` writes them into docs/figures/.
 """
@@ -12,6 +13,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import dobandit as dob
+from dobandit.report.figures import Figure
+from dobandit.report.svg.elements import Panel
+from dobandit.report.svg.graph_drawing import graph_panel
 from page_runner import ROOT, run_page
 
 PICTURES = {"tasks/rank.md": "ranking.svg", "tasks/influence.md": "influence.svg", "tasks/cluster.md": "study.svg"}
@@ -30,6 +35,20 @@ def draw(page: str, picture: str, folder: Path) -> None:
             os.chdir(before)
 
 
+def draw_regimes(path: Path) -> None:
+    """The graph of docs/hidden-causes.md where nothing is set, where email is, and where demo is."""
+    edges = [("email", "demo"), ("demo", "buy"), ("need", "demo"), ("need", "buy")]
+    graph = dob.CausalGraph(edges, target="buy", latent=["need"])
+    panels = []
+    for chosen in ({}, {"email": 1}, {"demo": 1}):
+        kept = [edge for edge in edges if edge[1] not in chosen]
+        narrow = graph_panel(graph, chosen, label=f"{' and '.join(chosen) or 'nothing'} set", lit=kept).narrow
+        panels.append(Panel(narrow, narrow))
+    caption = "Dashed: hidden. Shaded: set. Faint: cut off by setting."
+    said = "The same graph three times: nothing is set, email is set, and demo is set, which cuts the arrows into demo."
+    Figure("Nothing is set; email is set; demo is set", caption, said, tuple(panels)).save(path)
+
+
 def main() -> None:
     os.environ["COLUMNS"] = "100"
     folder = ROOT / "docs" / "figures"
@@ -37,6 +56,7 @@ def main() -> None:
     for page, picture in PICTURES.items():
         draw(page, picture, folder)
         print(f"docs/figures/{picture}, made by docs/{page}")
+    draw_regimes(folder / "regimes.svg")
 
 
 if __name__ == "__main__":

@@ -10,10 +10,11 @@ import click
 from dobandit.cli import options
 from dobandit.cli.output import json_option, names, print_json, print_table, print_text, say, several
 from dobandit.cli.spelling import as_command
-from dobandit.documents.graphs import check_document, policies
+from dobandit.documents.graphs import check_document
 from dobandit.errors import DobanditError, ModelError
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import format_of_path, print_graph, write_graph
+from dobandit.graph.mechanisms import Way, in_ways
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.model_files import print_model, write_model
 from dobandit.model.projection import project
@@ -33,23 +34,13 @@ MEDIATORS = "if nobody can set it, say what can be set: --controllable, or contr
 @several("--always-set", help="A variable that every round sets; may be repeated.")
 @click.option("--horizon", type=click.IntRange(min=1), default=10_000, show_default=True, help="Rounds to learn in.")
 @json_option
-@click.pass_context
 def check(
-    click_context: click.Context,
-    /,
-    file: str,
-    hide: Hide,
-    budget: int | None,
-    always_set: tuple[str, ...],
-    horizon: int,
-    as_json: bool,
-    **given: Any,
+    file: str, hide: Hide, budget: int | None, always_set: tuple[str, ...], horizon: int, as_json: bool, **given: Any
 ) -> None:
     """For a model also: which effects are harmful (have a negative weight), which of the paper's assumptions hold, what
     the algorithms are then guaranteed over the horizon, and how many rounds of pure observation BGLM-OFU begins with.
 
-    Ends with exit code 1 where hidden causes cannot be removed, and says which commands refuse the graph, and what can
-    be done about it.
+    Where hidden causes are shared: in how many ways each variable answers, by what is set, and what refuses the graph.
 
     \b
     Examples:
@@ -74,7 +65,6 @@ def check(
         print_json(report)
     else:
         print_report(file, report)
-    click_context.exit(0 if report["admissible"] else 1)
 
 
 def said(count: int | float | None) -> str:
@@ -173,7 +163,7 @@ def print_report(file: str, report: dict[str, Any]) -> None:
 
 
 def hidden_rows(report: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Of hidden causes: whether they can be removed, what it takes, and which sets can be best at all."""
+    """Of hidden causes: how variables answer, what it takes to remove them, and which sets can be best at all."""
     witness, hide, best = report["witness"], report["hide"], report["possibly_optimal"]
     structure = "no hidden variables"
     if witness:
@@ -184,21 +174,16 @@ def hidden_rows(report: dict[str, Any]) -> list[tuple[str, Any]]:
         )
     elif report["latent"] or hide:
         structure = "admissible: a linear model's hidden variables can be removed (dobandit project)"
-    lines = (
-        f"straight lines only, since {report['lines_only']}; --hide auto of rank, simulate and experiment create looks "
-        "for a way without that"
-    )
-    refuse, take = (", ".join(policies(any_graph)) for any_graph in (False, True)) if witness else ("", "")
+    ways = {name: [Way(**way) for way in found] for name, found in report["mechanisms"].items()}
     sets = ["{" + ", ".join(chosen) + "}" for chosen in best or ()]
     return [
         ("hidden structure", structure),
-        ("where links are learned", not witness and report["lines_only"] and lines),
         ("counts as hidden", report["hide_note"]),
         ("counts as hidden", hide and f"{names(hide)}: kept in a log, but not learned from, and not set"),
         *((f"{n} is learned", f"from {names(p)} directly") for n, p in report["learned_directly"].items()),
         ("always set", report["always_set"] and f"{names(report['always_set'])}: rounds without it teach nothing"),
-        ("refused by", refuse and f"project and rank, and simulate and experiment create with {refuse}"),
-        ("taken by", take and f"simulate and experiment create with {take}"),
+        *in_ways(ways),
+        ("refused by", ", ".join(report["refused_by"])),
         ("sets that can be best", best is not None and f"{names(sets)}, with each variable set to 0 or 1"),
     ]
 

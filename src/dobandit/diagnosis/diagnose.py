@@ -19,6 +19,7 @@ from dobandit.diagnosis.calibration import (
     verdict_on,
 )
 from dobandit.diagnosis.cells import RoundsByVariable
+from dobandit.diagnosis.mechanism_nodes import believed, by_mechanism, nodes_of, on_mechanisms
 from dobandit.diagnosis.node_diagnosis import (
     CONTRADICTS,
     LEARNED,
@@ -101,7 +102,7 @@ class Diagnosis:
 def diagnose_rounds(learner: Learner, every: Rounds, foretold: Foretold, deadline: float = math.inf) -> Diagnosis:
     """Look at rounds, each as often as it counts, in any order; and at what was foretold of them, where it is known.
     Raises DiagnosisTimeoutError where the monotonic clock passes the deadline."""
-    graph, continuous = learner.graph, learner.problem.continuous
+    graph, continuous, problem = learner.graph, learner.problem.continuous, believed(learner)
     evidence = GraphEvidence(learner.problem)
     evidence.update(every)
     notes = [] if len(every.counts) else ["There are no rounds yet."]
@@ -113,6 +114,7 @@ def diagnose_rounds(learner: Learner, every: Rounds, foretold: Foretold, deadlin
         rows = np.repeat(np.arange(len(every.counts)), every.counts)
         every = Rounds(every.values[rows], every.was_set[rows], np.ones(len(rows), dtype=np.int64))
     table, rounds = RoundsByVariable(every), int(every.counts.sum())
+    mechanisms = RoundsByVariable(by_mechanism(problem, every))
     recent = calibration_of(*foretold.only(last_half(foretold.trial)), continuous)
     nodes: list[NodeDiagnosis] = []
     revisions = learner.revisions
@@ -126,14 +128,15 @@ def diagnose_rounds(learner: Learner, every: Rounds, foretold: Foretold, deadlin
     if not learner.keeps_model:
         notes.append(f"{learner.label} keeps no model of the causes: there are no links and weights to check.")
     elif rounds:
-        for v in map(graph.index, learner.modelled):
+        for name in nodes_of(learner):
             if time.monotonic() > deadline:
                 raise DiagnosisTimeoutError
-            node, warned = diagnose_node(learner, table, v)
+            node, warned = diagnose_node(learner, mechanisms, problem.graph.index(name))
             nodes.append(node)
             warnings += warned
         nodes = corrected(nodes)
         notes += [f"{what[0].upper()}{what[1:]}." for what in evidence.unwatched]
+        notes += on_mechanisms(learner)
         notes += [f"The learner reckons with a cause that the graph lacks: {each.short}." for each in revisions]
     return Diagnosis(
         policy=learner.label,

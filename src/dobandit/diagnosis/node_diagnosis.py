@@ -9,6 +9,7 @@ import numpy as np
 
 from dobandit.diagnosis.cells import RoundsByVariable, cells_of, zeta_of
 from dobandit.diagnosis.link_test import tested
+from dobandit.diagnosis.mechanism_nodes import believed
 from dobandit.errors import listed
 from dobandit.estimation.confidence import holm
 from dobandit.model.links import auto
@@ -67,7 +68,8 @@ class VariableDiagnosis:
 
 
 def diagnose_node(learner: Learner, table: RoundsByVariable, v: int) -> tuple[NodeDiagnosis, list[str]]:
-    graph, continuous = learner.graph, learner.problem.continuous
+    problem, continuous = believed(learner), learner.problem.continuous
+    graph = problem.graph
     slots = slice(*graph.arrays.parent_ptr[v : v + 2].tolist())
     parents: list[int] = graph.arrays.parent[slots].tolist()
     named = [p for p in parents if p]
@@ -83,7 +85,7 @@ def diagnose_node(learner: Learner, table: RoundsByVariable, v: int) -> tuple[No
     warnings = list(on_weights(node, cells.V, [graph.nodes[p - 1] if p else "" for p in parents], continuous))
     if not rows:
         return node, warnings
-    link = learner.problem.links[v - 1]
+    link = problem.links[v - 1]
     if link == auto and not continuous and 0 < len(named) <= MOST_PARENTS:
         return replace(node, verdict=LEARNED), warnings
     found = tested(cells, link, continuous, learner.problem.effects == "nonnegative")

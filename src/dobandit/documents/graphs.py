@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 from dobandit.errors import InferenceError, InterventionError, closest
@@ -19,6 +20,7 @@ from dobandit.graph.hiding import (
     without_causes,
 )
 from dobandit.graph.latent import admissible
+from dobandit.graph.mechanisms import Way, mechanisms_of
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.causal_model import CausalModel
 from dobandit.model.table_model import TableModel
@@ -105,12 +107,12 @@ def _hidden(graph: CausalGraph, hide: Hide, always_set: Sequence[str], budget: i
     report: dict[str, Any] = {
         "admissible": bool(answer),
         "witness": None,
-        "lines_only": None if unshared(whole) else str(unshared(whole).witness),
         "hide": chosen,
         "hide_note": None,
         "always_set": list(always_set),
         "learned_directly": {name: list(seen.parents(name)) for name in changed},
-        "refused_by": [] if answer else ["project", "rank", *(f"--policy {name}" for name in policies(False))],
+        "mechanisms": {name: [way._asdict() for way in ways] for name, ways in ways_of(free, whole, budget).items()},
+        "refused_by": [] if answer else ["project", *(f"--policy {name}" for name in papers())],
         "ways_on": None,
         "possibly_optimal": _possible(whole, budget) if whole.latent else None,
     }
@@ -122,11 +124,30 @@ def _hidden(graph: CausalGraph, hide: Hide, always_set: Sequence[str], budget: i
     return report
 
 
-def policies(any_graph: bool) -> list[str]:
-    """The policies that take any graph, or those that do not; one that knows the model is neither."""
+def ways_of(free: CausalGraph, whole: CausalGraph, budget: int | None) -> dict[str, list[Way]]:
+    """How variables that share hidden causes answer, by what a set of this size can put to work; none where there are
+    too many sets to look at.
+
+    free, whole  the graph, and the graph in which more counts as hidden
+    """
+    if unshared(whole):
+        return {}
+    seen = reduced(whole, [name for name in whole.latent if name not in free.latent])
+    mechanisms = mechanisms_of(whole, seen)
+    ids = [v for v in map(seen.index, whole.controllable) if mechanisms.shared.get(v)]
+    most = len(ids) if budget is None else min(budget, len(ids))
+    if len(ids) > _MOST_SETTABLE:
+        return {}
+    sets = (some for size in range(most + 1) for some in combinations(ids, size))
+    return mechanisms.ways(sum(1 << v for v in some) for some in sets)
+
+
+def papers() -> list[str]:
+    """The paper's policies, which learn where hidden causes can be removed only; one that knows the model is none."""
     from dobandit.policy.registry import NAMES, policy_class  # needs Numba, which few checks do
 
-    return [name for name in NAMES if name != "oracle" and policy_class(name).any_graph is any_graph]
+    kinds = {name: policy_class(name) for name in NAMES if name != "oracle"}
+    return [name for name, kind in kinds.items() if not (kind.any_graph or kind.learns_mechanisms)]
 
 
 def _possible(graph: CausalGraph, budget: int | None) -> list[list[str]] | None:

@@ -10,11 +10,13 @@ import numpy as np
 
 from dobandit import limits
 from dobandit.diagnosis.calibration import DiagnosisTimeoutError
+from dobandit.diagnosis.mechanism_nodes import never_shown, unshown, ways_of
 from dobandit.diagnosis.node_diagnosis import AGREES
 from dobandit.estimation.confidence import beta_binomial
 from dobandit.experiment import plain_work
 from dobandit.experiment.answers import observed_of
-from dobandit.experiment.reasons import CONTRADICTED, FITS, NOTHING_YET, UNKNOWN, is_reached, sentence_of
+from dobandit.experiment.reasons import CONTRADICTED, FITS, NOTHING_YET, UNKNOWN, UNTESTED, is_reached, sentence_of
+from dobandit.oracle.actions import Action
 from dobandit.policy.answers import Guaranteed, Worth
 from dobandit.policy.engine import Interval, Rounds
 from dobandit.texts import counted, decimals, fixed
@@ -38,6 +40,10 @@ class Verdict(NamedTuple):
     reasons: tuple[str, ...] = ()
 
 
+GRAPH_UNTESTED = (
+    "The graph was not tested: where variables share hidden causes, no round is counted against it. That nothing else "
+    "is hidden is taken from you."
+)
 TOO_LONG = Verdict(
     UNKNOWN,
     (
@@ -53,6 +59,7 @@ def verdict_of(diagnosis: Diagnosis, learner: Learner) -> Verdict:
     contradicted  a variable that the target depends on contradicts its link, or recent predictions were off by more
                   than chance allows
     fits          neither, and at least one of these could be tested
+    untested      neither, but where observed variables share hidden causes no round is counted against the graph
     unknown       nothing could be tested yet
     Where no model is kept, the predictions alone are tested.
     """
@@ -70,7 +77,9 @@ def verdict_of(diagnosis: Diagnosis, learner: Learner) -> Verdict:
     if reasons:
         return Verdict(CONTRADICTED, tuple(reasons))
     tested = diagnosis.verdict == "calibrated" or any(n.verdict == AGREES for n in diagnosis.nodes if n.name in matters)
-    return Verdict(FITS if tested else UNKNOWN)
+    if not tested:
+        return Verdict(UNKNOWN)
+    return Verdict(UNTESTED, (GRAPH_UNTESTED,)) if ways_of(learner) else Verdict(FITS)
 
 
 def advised(
@@ -171,7 +180,8 @@ def advice(
         told = told._replace(more_rounds=None)
     if learner.keeps_model and learner.rounds:
         own, others = untried(told, learner, seen, counts.rounds(history=True))
-        doubts += [never_set(own)] if own else []
+        silent = unshown(learner, learner.action(told.do))
+        doubts += never_shown(learner, silent) if silent else [never_set(own)] if own else []
         doubts += [others_never_set(others)] if others else []
     if outside := seen_outside(learner.graph.target, told.value, told.interval, told.observed):
         doubts.append(outside)
@@ -180,8 +190,9 @@ def advice(
         doubts.append(f"Nobody promised it, but {learner.problem.assumption}.")
     others = [*(() if verdict.word == CONTRADICTED else verdict.reasons), *_warnings(told, learner)]
     word = CONTRADICTED if against else verdict.word
+    # Few trials of many rounds: what the action brought by itself was compared.
     if word == UNKNOWN and told.observed is not None and told.observed.rounds >= _ENOUGH and not outside:
-        word = FITS  # few trials of many rounds: what the action brought by itself was compared
+        word = UNTESTED if ways_of(learner) else FITS
     return told._replace(verdict=word, warnings=(*doubts, *others), doubts=tuple(doubts))
 
 
@@ -213,6 +224,8 @@ def untried(told: Recommendation, learner: Learner, seen: Rounds, history: Round
             if told.do.get(name) == value:
                 own.append(f"{name} to {value:g}")
             elif there.any() and name not in (*learner.problem.hidden, *learner.problem.rules.forbid):
+                if unshown(learner, Action((v,), (float(value),))):
+                    continue  # nothing is concluded of it
                 others.append(f"{name} to {value:g}")
     own += [f"{name} to {value:g}" for name, value in told.do.items() if name not in graph.controllable]
     return own, others

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from dobandit.diagnosis.mechanism_nodes import nodes_of
 from dobandit.experiment.accumulator import RoundCounts
 from dobandit.experiment.status import anytime_mean
 from dobandit.model.weights import fixed_values
@@ -106,9 +107,10 @@ def observed_of(counted: RoundCounts, do: Do, context: Row | None) -> Observed |
 
 
 def edge_estimates(learner: Learner) -> list[EdgeEstimate]:
-    """Every edge and bias that is learned, effects in the graph's order."""
+    """Every edge and bias that is learned, effects in the graph's order; where hidden causes are shared, of each
+    mechanism of the effect."""
     rows = []
-    for effect in learner.modelled:
+    for effect in nodes_of(learner):
         node = learner.estimate(effect)
         weights = [(None, node.bias)] if node.bias is not None else []
         rows += [

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from dobandit.policy.engine import Interval
     from dobandit.policy.learner import Learner
 
-FITS, CONTRADICTED, UNKNOWN = "fits", "contradicted", "unknown"  # whether the rounds bear the model out
+# Whether the rounds bear the model out; "untested": its predictions, while the graph was not tested.
+FITS, CONTRADICTED, UNKNOWN, UNTESTED = "fits", "contradicted", "unknown", "untested"
 _MOST_LEVERS = 8  # that are named one by one
 _OPEN = "this is not certain yet"
 NOTHING_YET = "Nothing can be told yet"  # how the doubt begins where the target was the same in every round
@@ -115,7 +116,7 @@ def is_reached(gap: float | None, within: float | None) -> bool:
 
 def may_stop(told: Recommendation, within: float | None) -> bool:
     """Whether the gap is small enough, nothing forbids to rely on it, and the rounds bear the model out."""
-    return is_reached(told.gap, within) and not told.doubts and told.verdict == FITS
+    return is_reached(told.gap, within) and not told.doubts and told.verdict in (FITS, UNTESTED)
 
 
 def stop_words(may: bool, gap: float, more: int | None, doubts: Sequence[str], within: float, delta: float) -> str:

@@ -23,9 +23,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from dobandit.errors import listed
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.interventional_borders import Mask, bits, closed, union
 from dobandit.graph.latent import observed_ends
+
+_MOST_WHERE = 3  # sets that are named
 
 
 class Mechanism(NamedTuple):
@@ -34,6 +37,22 @@ class Mechanism(NamedTuple):
     node: int
     component: Mask
     causes: tuple[int, ...]
+
+
+class Way(NamedTuple):
+    """A mechanism in words: the effective causes, and the smallest sets that put it to work, of variables that share
+    hidden causes."""
+
+    causes: tuple[str, ...]
+    where: tuple[tuple[str, ...], ...]
+
+    def __str__(self) -> str:
+        causes = listed(self.causes) or "nothing that is seen"
+        if () in self.where:
+            return f"to {causes} otherwise"
+        sets = [f"{listed(names)} {'is' if len(names) == 1 else 'are'}" for names in self.where[:_MOST_WHERE]]
+        more = ", ..." if len(self.where) > _MOST_WHERE else ""
+        return f"to {causes} where {' or '.join(sets)} set{more}"
 
 
 class Mechanisms:
@@ -82,9 +101,37 @@ class Mechanisms:
         """Every mechanism that is at work where one of these sets is set, each once, by variable."""
         return sorted({mechanism for chosen in sets for mechanism in self.at_work(chosen)})
 
+    def ways(self, sets: Iterable[Mask]) -> dict[str, list[Way]]:
+        """How each variable that shares hidden causes answers, and where these sets put that to work.
+
+        >>> graph = CausalGraph([("Z", "X"), ("X", "Y"), ("U", "X"), ("U", "Y")], target="Y", latent=["U"])
+        >>> from dobandit.graph.hiding import reduced
+        >>> mechanisms = mechanisms_of(graph, reduced(graph))
+        >>> mechanisms.ways([0, 1 << mechanisms.graph.index("X")])["Y"]
+        [Way(causes=('Z', 'X'), where=((),)), Way(causes=('X',), where=(('X',),))]
+        """
+        confounded = union(1 << v for v, others in self.shared.items() if others)
+        smallest: dict[Mechanism, list[Mask]] = {}
+        for chosen in sorted({chosen & confounded for chosen in sets}, key=lambda mask: (mask.bit_count(), mask)):
+            for mechanism in self.at_work(chosen):
+                found = smallest.setdefault(mechanism, [])
+                if not any(other & chosen == other for other in found):
+                    found.append(chosen)
+        ways: dict[str, list[Way]] = {}
+        for mechanism, found in sorted(smallest.items(), key=lambda item: (item[0].node, item[1])):
+            if confounded >> mechanism.node & 1:
+                where = tuple(self._names(bits(mask)) for mask in found)
+                ways.setdefault(self.graph.nodes[mechanism.node - 1], []).append(
+                    Way(self._names(mechanism.causes), where)
+                )
+        return ways
+
+    def _names(self, ids: Iterable[int]) -> tuple[str, ...]:
+        return tuple(self.graph.nodes[v - 1] for v in ids)
+
     def in_words(self, mechanism: Mechanism) -> str:
         """ "Y | Z, X": the variable and its effective causes."""
-        causes = ", ".join(self.graph.nodes[p - 1] for p in mechanism.causes)
+        causes = ", ".join(self._names(mechanism.causes))
         return self.graph.nodes[mechanism.node - 1] + (f" | {causes}" if causes else "")
 
     def _mechanism(self, v: int, component: Mask) -> Mechanism:
@@ -119,3 +166,17 @@ def _confounded(whole: CausalGraph) -> Iterator[tuple[str, str]]:
     for _, ends in observed_ends(whole):
         names = [whole.nodes[v - 1] for v in sorted(ends)]
         yield from ((first, second) for i, first in enumerate(names) for second in names[i + 1 :])
+
+
+def in_ways(ways: dict[str, list[Way]]) -> Iterator[tuple[str, str]]:
+    """Each variable, and how it answers.
+
+    >>> list(in_ways({"Y": [Way(("Z", "X"), ((),)), Way(("X",), (("X",),))]}))
+    [('Y', "answers in 2 ways: to 'X' where 'X' is set; to 'Z', 'X' otherwise")]
+    """
+    for name, found in ways.items():
+        if len(found) == 1:
+            yield name, f"answers {found[0]}".removesuffix(" otherwise")
+        else:
+            told = sorted(found, key=lambda way: () in way.where)
+            yield name, f"answers in {len(found)} ways: {'; '.join(map(str, told))}"

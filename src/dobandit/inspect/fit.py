@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from dobandit.checks import is_one_of, shown
+from dobandit.diagnosis.mechanism_nodes import believed, by_mechanism, never_shown, nodes_of, on_mechanisms, unshown
 from dobandit.errors import GraphError, InterventionError, ModelError, PolicyError
 from dobandit.experiment.advice import never_set
 from dobandit.experiment.definition import Definition, define
@@ -25,6 +26,7 @@ from dobandit.inspect.node_fits import NodeFit, fit_nodes, node_document
 from dobandit.model.causal_model import CausalModel
 from dobandit.model.table_model import TableModel
 from dobandit.model.weights import Do
+from dobandit.oracle.actions import Action
 from dobandit.oracle.frontier import MOST_PARENTS, table_list
 from dobandit.oracle.node_tables import fill_tables, node_tables
 from dobandit.oracle.rules import Rules
@@ -75,11 +77,12 @@ class Fit:
     def nodes(self) -> dict[str, NodeFit]:
         """What the rows say of each node, by name."""
         learner, beliefs = self.learner, self.engine.beliefs()
-        forms = {name: beliefs.node(learner.graph.index(name)).form for name in learner.modelled}
+        problem = believed(learner)
+        forms = {name: beliefs.node(problem.graph.index(name)).form for name in nodes_of(learner)}
         rows = self.rows
         if learner.problem.selective:
             rows = rows.part(learner.problem.teaches(rows.was_set))
-        return fit_nodes(learner.problem, rows, forms)
+        return fit_nodes(problem, by_mechanism(problem, rows), forms)
 
     @cached_property
     def rows(self) -> Rounds:
@@ -89,7 +92,7 @@ class Fit:
     @property
     def links(self) -> dict[str, str]:
         """The links by node, as `create_experiment` takes them: "auto" where a table was chosen, or nothing."""
-        named = {name: node.link for name, node in self.nodes.items()}
+        named = {name: node.link for name, node in self.nodes.items() if name in self.graph}
         return {
             name: "identity" if link == "rate" else "auto" if link in (TABLE, "") else link
             for name, link in named.items()
@@ -104,14 +107,22 @@ class Fit:
             found.append(f"Nobody promised it, but {problem.assumption}.")
         was_set = np.asarray(self.rows.was_set.any(axis=0))
         levers = sorted({v for v in problem.allowed().rows().ids.ravel().tolist() if v})
-        if never := [problem.graph.nodes[v - 1] for v in levers if not was_set[v]]:
+        known = [v for v in levers if not unshown(self.learner, Action((v,), (1.0,)))]
+        if never := [problem.graph.nodes[v - 1] for v in known if not was_set[v]]:
             found.append(never_set(never))
         for name, node in self.nodes.items():
-            if not node.rows:
+            if not node.rows and problem.mechanisms is not None:
+                found += never_shown(self.learner, [name])
+            elif not node.rows:
                 found.append(f"No row tells of {name!r}: it was set, or it or one of its causes is missing, in each.")
             elif node.verdict == "contradicts":
                 found.append(_contradiction(name, node, problem))
         return tuple(found)
+
+    @cached_property
+    def mechanisms(self) -> tuple[str, ...]:
+        """How variables that share hidden causes answer, in sentences."""
+        return tuple(on_mechanisms(self.learner))
 
     def expect(self, do: Do | None = None, *, context: Mapping[str, float] | None = None) -> Worth:
         """E[target | do(...)] with its interval: the value that an experiment with this history predicts.
@@ -133,6 +144,11 @@ class Fit:
         the graph lacks and the rows prove. `expect`, `solve` and `simulate` take it."""
         engine = self.engine
         graph = engine.believed.graph
+        if engine.believed.regimes is not None:
+            raise ModelError(
+                "variables that share hidden causes answer in several ways, by what is set, which a model without them "
+                "cannot say. Ask `expect` and `rank`, which know the mechanisms."
+            )
         if engine.believed.flags:
             raise ModelError(
                 f"{self.warnings[0]} A model of the graph cannot say so. Ask `expect` and `rank`, which reckon with it."
@@ -179,7 +195,7 @@ class Fit:
 
     def __str__(self) -> str:
         nodes = [f"  {name}: {node.link or 'too few rows'}, {node.verdict}" for name, node in self.nodes.items()]
-        return "\n".join([f"{self.rounds:,} rounds", *nodes, *self.warnings])
+        return "\n".join([f"{self.rounds:,} rounds", *nodes, *self.mechanisms, *self.warnings])
 
     _repr_html_ = as_html
 

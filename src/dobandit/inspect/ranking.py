@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dobandit.diagnosis.mechanism_nodes import unshown
 from dobandit.experiment.advice import seen_outside
 from dobandit.experiment.status import anytime_mean, mean_of
 from dobandit.inspect.fit import Fit
@@ -18,6 +20,7 @@ from dobandit.texts import setting_words, with_interval
 
 _FREE = -1  # not set
 _MOST_PRINTED = 10  # actions
+_MOST_NAMED = 4  # sets of which the rows say nothing
 _NOT_RANDOMISED = "If chance chose these rows, the model is wrong; otherwise whatever chose them may explain it."
 
 
@@ -25,8 +28,9 @@ class Ranked(NamedTuple):
     """An action with what it would bring.
 
     do        what is set
-    value     E[target];  interval: its confidence interval
-    uplift    what it adds to doing nothing; None where a variable is always set: nothing is known of that
+    value     E[target];  interval: its confidence interval. NaN, and from 0 to 1, where the rows say nothing of it:
+              hidden causes have moved along in all of them what the action would cut off
+    uplift    what it adds to doing nothing; None where nothing is known of one of the two
     observed  what the rounds with exactly this action say by themselves; None: there are none
     """
 
@@ -41,7 +45,7 @@ class Ranking:
     """Every allowed action, best first.
 
     actions   see `Ranked`; of equals the one that sets fewer variables comes first
-    nothing   E[target] of doing nothing; None where a variable is always set
+    nothing   E[target] of doing nothing; None where nothing is known of it, as where a variable is always set
     fit       what the data say of each node
     context   the values for which this holds, where the graph has context variables
     undecided  how many other actions may be better than the first, by the intervals of the differences
@@ -75,6 +79,8 @@ class Ranking:
     def sentence(self) -> str:
         """What the ranking says, in words."""
         best = self.best
+        if math.isnan(best.value):
+            return f"The rows say of no set what it would bring to {self.target}."
         what = setting_words(best.do)
         value = with_interval(best.value, *best.interval)
         if not best.do:
@@ -85,6 +91,9 @@ class Ranking:
             sure = "" if best.uplift.interval.low > 0.0 else "; it is not certain yet that this is better"
             uplift = with_interval(best.uplift.value, *best.uplift.interval, sign="+")
             found = f"Setting {what} looks best: E[{self.target}] is {value}, {uplift} against doing nothing{sure}."
+        if unknown := [setting_words(one.do) for one in self.actions if math.isnan(one.value)]:
+            more = f" and {len(unknown) - _MOST_NAMED:,} more" if len(unknown) > _MOST_NAMED else ""
+            found += f" The rows say nothing of {', '.join(unknown[:_MOST_NAMED])}{more}."
         left = self.undecided
         if left:
             return f"{found} {left:,} of the {len(self.actions) - 1:,} other sets may be better still."
@@ -127,13 +136,15 @@ def _ranked(fit: Fit, context: Mapping[str, float] | None) -> tuple[tuple[Ranked
     allowed = problem.allowed().rows()
     rows = [allowed.row(i) for i in range(len(allowed.ids))]
     told, seen = np.array(engine.predict_many(rows, known)), _seen(fit, known)
-    idle = None if learner.unset(NOTHING) else fit.expect(context=context)
+    silent = [bool(unshown(learner, row)) for row in rows]
+    told[:, silent] = np.array([[math.nan], [0.0], [1.0]])
+    idle = None if learner.unset(NOTHING) or unshown(learner, NOTHING) else fit.expect(context=context)
     ahead = None if idle is None else engine.contrast(NOTHING, rows, known)
     found = []
     for i in np.lexsort((np.count_nonzero(allowed.ids, axis=1), -told[0])).tolist():
         value, low, high = told[:, i].tolist()
         uplift = None
-        if ahead is not None:
+        if ahead is not None and not silent[i]:
             uplift = Worth(float(ahead.value[i]), Interval(float(ahead.low[i]), float(ahead.high[i])))
         found.append(_entry(fit, rows[i], value, Interval(low, high), uplift, seen.get(rows[i])))
     return tuple(found), idle
@@ -142,6 +153,8 @@ def _ranked(fit: Fit, context: Mapping[str, float] | None) -> tuple[tuple[Ranked
 def _undecided(fit: Fit, actions: Sequence[Ranked], context: Mapping[str, float] | None) -> int:
     """Where two intervals do not overlap, the difference of the two is decided."""
     best, *others = actions
+    if math.isnan(best.value):
+        return len(others)
     near = [fit.learner.action(other.do) for other in others if other.interval.high > best.interval.low]
     if not near:
         return 0

@@ -231,7 +231,7 @@ class Learner:
     def estimate(self, name: str) -> NodeEstimate:
         """What is known of a node: the weights of its parents, with intervals (see `NodeEstimate`).
 
-        name  the node's
+        name  the node's, or that of a further mechanism: "Y | Z, X" (`policy.regimes`)
 
         >>> import dobandit as dob
         >>> learner = dob.CausalUCB().start(dob.paper.G4.graph, budget=1)
@@ -242,7 +242,8 @@ class Learner:
             raise PolicyError(
                 f"{self.label} keeps no model of the causes, so it has no estimate. Use CausalUCB, BLMLR or BGLMOFU."
             )
-        node = self.engine.beliefs().node(self.graph.index(name))
+        graph = self.problem.of_mechanisms.graph
+        node = self.engine.beliefs().node(graph.index(name))
         # A direction never seen is not bounded by the data at all, only by the box.
         unbounded = (np.diag(node.null) > 1e-9) | (node.status == "separable")
         reach = np.where(unbounded, math.inf, node.radius * np.sqrt(np.maximum(np.diag(node.inverse), 0.0)))
@@ -256,7 +257,7 @@ class Learner:
             ends = (-math.inf, math.inf) if outside else (least, highest)
             low, high = (min(max(end, ends[0]), ends[1]) for end in (theta - far, theta + far))
             weights.append(WeightEstimate(min(max(theta, ends[0]), ends[1]), low, high, outside))
-        bias = weights.pop(0) if self.graph.has_bias(name) else None
+        bias = weights.pop(0) if graph.has_bias(name) else None
         causes = [self._cause(p) for p in node.parents if p]
         parents = dict(zip(causes, weights, strict=True))
         return NodeEstimate(parents, bias, node.rows, node.status, node.radius, node.form)

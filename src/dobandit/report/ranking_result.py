@@ -31,7 +31,7 @@ class RankingResult(Ranking):
     """Every allowed action, best first, with a picture. Made by `rank`.
 
     actions   see `Ranked`; of equals the one that sets fewer variables comes first
-    nothing   E[target] of doing nothing; None where a variable is always set
+    nothing   E[target] of doing nothing; None where nothing is known of it, as where a variable is always set
     fit       what the data say of each node
     context   the values for which this holds, where the graph has context variables
     """
@@ -55,6 +55,7 @@ class RankingResult(Ranking):
             "",
             "What the rows say of each variable",
             *aligned(["variable", "rows", "link", "held-out margin, in nats", "fits"], nodes, [1], width),
+            *map(printable, self.fit.mechanisms),
             "",
             printable(self.sentence),
             f"Each interval: {self.interval_words}.",
@@ -102,11 +103,12 @@ class RankingResult(Ranking):
                 seen=None if action.observed is None else action.observed.mean,
             )
             for place, action in enumerate(shown)
+            if isfinite(action.value)
         ]
         nothing = None if self.nothing is None else (self.nothing.value, "doing nothing")
         marks = [x for row in rows for x in (row.low, row.high, row.value, row.seen) if x is not None and isfinite(x)]
         marks += [] if nothing is None else [nothing[0]]
-        low, high = min(marks), max(marks)
+        low, high = min(marks, default=0.0), max(marks, default=1.0)
         room = 0.04 * (high - low) or 0.5
         scale = Scale(low - room, high + room, f"E[{self.target}]", nothing)
         return Figure(title, _legend(self, shown), title, (values_panel(rows, title, scale),))
@@ -168,6 +170,8 @@ def _rows(actions: Sequence[Ranked]) -> list[list[str]]:
 
 
 def _worth_words(value: float, interval: Interval, places: int, sign: str = "") -> str:
+    if not isfinite(value):
+        return "not known"
     ends = "..".join(fixed(end, places, sign) for end in interval)
     return f"{fixed(value, places, sign)}, {ends}"
 
@@ -194,6 +198,8 @@ def _fit_words(node: NodeFit) -> str:
 
 def _title(ranking: Ranking) -> str:
     best = ranking.best
+    if not isfinite(best.value):
+        return f"Of no set it is known what it would bring to {ranking.target}"
     if not best.do:
         return f"Doing nothing looks best for {ranking.target}"
     found = f"{shortened(action_words(best.do), _MOST_LETTERS)} looks best for {ranking.target}"

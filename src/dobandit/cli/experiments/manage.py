@@ -14,10 +14,12 @@ from dobandit.cli.experiments import printing as out
 from dobandit.cli.experiments.printing import Fact, digits, duration, estimated, moment, print_facts, values
 from dobandit.cli.output import answer, names, print_json, print_table, say
 from dobandit.cli.storage import kept, opened
+from dobandit.diagnosis.mechanism_nodes import ways_of
 from dobandit.documents import live as documents
 from dobandit.errors import ExperimentError
 from dobandit.experiment.catalogue import create_experiment, delete_experiment, list_experiments, rename_experiment
 from dobandit.experiment.reasons import gap_words, stop_words
+from dobandit.graph.mechanisms import in_ways
 from dobandit.texts import counted, printable
 
 if TYPE_CHECKING:
@@ -240,6 +242,7 @@ def definition_rows(experiment: Experiment) -> list[Fact]:
         for name in graph.controllable
         if name not in (*rules["forbid"], *hidden) and name in rules.get("available", graph.controllable)
     ]
+    ways = ways_of(experiment.definition.learner)
     most = [] if rules["budget"] is None else [f"at most {rules['budget']}"]
     most += [] if rules["total_cost"] is None else [f"what costs at most {rules['total_cost']:g}"]
     by_link: dict[str, list[str]] = {}
@@ -260,7 +263,8 @@ def definition_rows(experiment: Experiment) -> list[Fact]:
         ("hidden", graph.latent and names(graph.latent)),
         ("counts as hidden", hidden and f"{names(hidden)}: kept in the log, not learned from"),
         ("always set", always_set and f"{names(always_set)}: rounds without it teach nothing"),
-        ("hidden causes", problem.obstacle and "cannot be removed: sets are compared by their own rounds alone"),
+        ("hidden causes", problem.obstacle and not ways and "are shared: sets are compared by their own rounds alone"),
+        *in_ways(ways),
         *(("link", f"{link} for {names(nodes)}") for link, nodes in by_link.items()),
         ("effects", "no cause does harm" if problem.effects == "nonnegative" else "some cause may do harm"),
         ("policy", experiment.definition.policy_text),

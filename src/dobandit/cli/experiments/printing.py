@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _VERDICTS = {
     "fits": "fits the rounds so far",
+    "untested": "predicts the rounds so far; its graph was not tested",
     "contradicted": "is contradicted by the rounds",
     "unknown": "was not checked against the rounds",
 }

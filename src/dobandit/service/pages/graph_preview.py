@@ -12,12 +12,13 @@ from urllib.parse import quote, unquote
 from markupsafe import Markup
 from starlette.datastructures import FormData
 
+from dobandit.documents.graphs import ways_of
 from dobandit.errors import DobanditError, GraphError, ParseError
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.graph.formats import draft_of, load_json, parse_graph, plain_text, sniff
 from dobandit.graph.formats.draft import GraphDraft
-from dobandit.graph.hiding import smallest_to_hide, unshared, ways_out, without_causes
-from dobandit.graph.latent import admissible
+from dobandit.graph.hiding import smallest_to_hide, unshared, without_causes
+from dobandit.graph.mechanisms import in_ways
 from dobandit.graph.roles import usual_bias
 from dobandit.model.causal_model import CausalModel
 from dobandit.model.model_files import is_model_document, model_from_document
@@ -84,9 +85,10 @@ class Sketch:
     line: int | None = None
     fault: tuple[str, str] | None = None  # the line in question, and a mark below its place
     notes: list[str] = field(default_factory=list)
-    hidden_paths: tuple[tuple[str, ...], ...] = ()  # of a hidden cause that cannot be removed
+    hidden_paths: tuple[tuple[str, ...], ...] = ()  # of a hidden cause that observed variables share
     hidden_words: str = ""
-    hide: tuple[str, ...] = ()  # what could count as hidden, so that a model can be learned
+    mechanisms: tuple[tuple[str, str], ...] = ()  # how each variable answers
+    hide: tuple[str, ...] = ()  # what could count as hidden, so that there is less to learn
     settable_ends: tuple[str, ...] = ()  # what could be set in every round instead
     picture: Markup | None = None
 
@@ -171,19 +173,14 @@ def _look_for_hidden_causes(sketch: Sketch) -> None:
     if graph is None or sketch.chosen is None or not graph.latent:
         return
     free = without_causes(graph, sketch.chosen.playing(ALWAYS))
-    witness = admissible(free).witness
+    witness = unshared(free).witness
     if witness is None:
-        if shared := unshared(free).witness:
-            sketch.notes.append(
-                f"Links that are learned are straight lines here, since {shared}. Count one of the two as hidden to do "
-                "without that, or promise a straight link where you know it."
-            )
         return
     sketch.hidden_paths = witness.paths
-    sketch.hidden_words = f"{str(witness)[0].upper()}{str(witness)[1:]}: no model can be learned as it is."
-    sketch.hide = smallest_to_hide(free) or () if len(graph) <= MOST_PARTS else ()
+    sketch.hidden_words = f"{str(witness)[0].upper()}{str(witness)[1:]}."
+    sketch.mechanisms = tuple(in_ways(ways_of(free, free, None)))
+    sketch.hide = smallest_to_hide(free, unshared) or () if len(graph) <= MOST_PARTS else ()
     sketch.settable_ends = tuple(dict.fromkeys(p[-1] for p in witness.paths if p[-1] in graph.controllable))
-    sketch.notes.append(ways_out(free, witness))
 
 
 def _picture(sketch: Sketch) -> Markup | None:

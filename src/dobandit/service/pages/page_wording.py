@@ -26,6 +26,7 @@ SURE, LIKELY = 0.95, 0.8  # probabilities of being the best
 _NAMED = 4  # variables of a context that are named with their values; of more, those that are not 0
 VERDICTS = {
     "fits": "The model fits the rounds so far.",
+    "untested": "The model predicts the rounds so far; its graph was not tested.",
     "contradicted": "The rounds contradict the model.",
     "unknown": "The model was not tested against the rounds.",
 }
