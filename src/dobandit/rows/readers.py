@@ -129,7 +129,7 @@ class _Problems:
     def add(self, place: int, error: DobanditError | _RefusedValuesError) -> None:
         self.rows += 1
         if not isinstance(error, _RefusedValuesError):
-            self._messages.append((place, str(error)))
+            self._messages.append((place, error.marked))
             return
         for column, value in error.values.items():
             self._first.setdefault(column, place)

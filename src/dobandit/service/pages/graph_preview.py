@@ -26,6 +26,7 @@ from dobandit.report.svg.graph_drawing import graph_panel
 from dobandit.service.http_requests import text
 from dobandit.service.pages.rendering import drawn
 from dobandit.service.service_settings import Settings
+from dobandit.texts import for_python
 
 TARGET, SEEN, SETTABLE, CONTEXT, HIDDEN = "target", "seen", "controllable", "context", "latent"
 REQUIRED, ALWAYS, FORBIDDEN = "require", "always_set", "forbid"
@@ -183,7 +184,7 @@ def _look_for_hidden_causes(sketch: Sketch) -> None:
     sketch.hidden_words = f"{str(witness)[0].upper()}{str(witness)[1:]}: no model can be learned as it is."
     sketch.hide = smallest_to_hide(free) or () if len(graph) <= MOST_PARTS else ()
     sketch.settable_ends = tuple(dict.fromkeys(p[-1] for p in witness.paths if p[-1] in graph.controllable))
-    sketch.notes.append(ways_out(free, witness))
+    sketch.notes.append(for_python(ways_out(free, witness)))
 
 
 def _picture(sketch: Sketch) -> Markup | None:
