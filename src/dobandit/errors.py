@@ -13,10 +13,12 @@ class DobanditError(Exception):
 
     message  the rule, what was given, and what to do; it is made harmless (`texts.message`), since it repeats what
              users and files gave
+    marked   the same, before keywords that it names are spelled (`texts.keyword`): for a message that holds this one
     """
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(texts.message(message))
+        super().__init__(texts.message(texts.for_python(message)))
+        self.marked = message
 
 
 class GraphError(DobanditError, ValueError):
@@ -103,7 +105,8 @@ class ParseError(DobanditError, ValueError):
         place = where or (f"line {line}, column {column}" if line is not None else None)
         prefix = ": ".join(part for part in (source, place) if part)
         super().__init__(f"{prefix}: {message}" if prefix else message)
-        self.message, self.line, self.column, self.where, self.source = message, line, column, where, source
+        self.message, self._unplaced = texts.for_python(message), message
+        self.line, self.column, self.where, self.source = line, column, where, source
 
     def in_source(self, source: str) -> ParseError:
         """A copy of this error that names the file it came from.
@@ -113,7 +116,7 @@ class ParseError(DobanditError, ValueError):
         >>> str(ParseError("a row is missing.", line=2, column=1).in_source("data.csv"))
         'data.csv: line 2, column 1: a row is missing.'
         """
-        return ParseError(self.message, line=self.line, column=self.column, where=self.where, source=source)
+        return ParseError(self._unplaced, line=self.line, column=self.column, where=self.where, source=source)
 
 
 def located(text: str, at: int, message: str) -> ParseError:
@@ -125,6 +128,10 @@ def located(text: str, at: int, message: str) -> ParseError:
 
 class DobanditWarning(UserWarning):
     """Something legal that is probably not what was meant."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(texts.for_python(message))
+        self.marked = message
 
 
 def closest(name: object, known: Iterable[str]) -> str:

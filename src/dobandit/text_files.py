@@ -66,7 +66,7 @@ def in_file(path: object) -> Iterator[None]:
     except ParseError as error:
         raise error if error.source else error.in_source(name) from None
     except (GraphError, ModelError) as error:
-        raise type(error)(f"{name}: {error}") from None
+        raise type(error)(f"{name}: {error.marked}") from None
 
 
 def without_gz(path: str | os.PathLike[str]) -> Path:

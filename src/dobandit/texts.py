@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from html import escape
 from itertools import accumulate, zip_longest
+from shlex import quote
 from textwrap import wrap
+from typing import Any
 
 MOST_DECIMALS = 6
 MOST_ECHOED = 200  # characters of what came that a message repeats
@@ -79,6 +81,67 @@ def with_interval(value: float, low: float, high: float, usual: int = 3, sign: s
 
 def _shorter(found: re.Match[str]) -> str:
     return f"{found[0][: MOST_ECHOED - 20]}...{found[0][-17:]}"
+
+
+# -- words that Python and the command line spell differently ---------------------------------------------------------
+
+# Around a word that is spelled twice: for Python, and for commands. `printable` and `repr` escape these characters, so
+# that what users give is never taken for such a word.
+_BEGIN, _OR, _END = "\ue000", "\ue001", "\ue002"
+_OPTIONS = {"budget": "-k", "costs": "--cost", "levers": "--lever", "links": "--link"}
+_POLICIES = {"CausalUCB": "causal-ucb", "CausalTS": "causal-ts", "BLMLR": "blm-lr", "BGLMOFU": "bglm-ofu"}
+
+
+def keyword(word: str, value: Any = ...) -> str:
+    """A keyword that a message names, with its value: context={'mobile': 1} for Python, --context mobile=1 at the
+    command line. None: the word alone.
+
+    >>> for_python(keyword("hide", ["visit", "mood"])), for_commands(keyword("hide", ["visit", "mood"]))
+    ("hide=['visit', 'mood']", '--hide visit --hide mood')
+    """
+    option = _OPTIONS.get(word, f"--{word.replace('_', '-')}")
+    if value is None:
+        return _either(word, option)
+    if isinstance(value, Mapping):
+        return _either(f"{word}={value!r}", " ".join(f"{option} {quote(f'{name}={to}')}" for name, to in value.items()))
+    if isinstance(value, (list, tuple)):
+        return _either(f"{word}={[*value]!r}", " ".join(f"{option} {quote(name)}" for name in value))
+    if value is ... or isinstance(value, bool):
+        python = f"{word}={'...' if value is ... else value}"
+        return _either(python, f"no {option}" if value is False else option)
+    return _either(f"{word}={value!r}", f"{option} {value}")
+
+
+def setting(text: str) -> str:
+    """A setting of a policy that a message names, such as clipped=True."""
+    return _either(text, f"{text} in --policy")
+
+
+def policy_name(name: str) -> str:
+    """A policy that a message recommends, by its class."""
+    return _either(name, _POLICIES[name])
+
+
+def for_python(text: str) -> str:
+    """A message whose keywords are spelled for Python, as `str` of an error has it."""
+    return _spelled(text, 0)
+
+
+def for_commands(text: str) -> str:
+    """A message whose keywords are spelled for the command line."""
+    return _spelled(text, 1)
+
+
+def _either(python: str, command: str) -> str:
+    return f"{_BEGIN}{python}{_OR}{command}{_END}"
+
+
+def _spelled(text: str, which: int) -> str:
+    before, *others = text.split(_BEGIN)
+    for other in others:
+        spellings, _, after = other.partition(_END)
+        before += (spellings.split(_OR) * 2)[which] + after
+    return before
 
 
 # -- numbers and names as people read them ---------------------------------------------------------------------------

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import copy
 import json
+import pickle
 import re
 import warnings
 from dataclasses import dataclass, fields
@@ -14,14 +16,15 @@ import pytest
 
 import dobandit as dob
 from dobandit.cli.main import main
-from dobandit.cli.spelling import FLAGS, OPTIONS, POLICIES, SETTINGS, as_command
 from dobandit.errors import DobanditWarning, GraphError, InterventionError, ObservationError, ParseError, PolicyError
 from dobandit.model.model_files import write_model
 from dobandit.policy.registry import NAMES, policy_class, policy_from_document, policy_from_spec
 from dobandit.storage import MemoryStorage
+from dobandit.texts import for_commands, for_python, keyword, policy_name
 
 EDGES = [("ad", "visit"), ("price", "visit"), ("visit", "buy")]
 SHOP = dob.CausalGraph(EDGES, target="buy", bias=["visit", "buy"])  # ad and price only happen when they are set
+MARKS = ("keyword", "setting", "policy_name")
 CONTEXT = dob.CausalGraph([*EDGES, ("mobile", "buy")], target="buy", context=["mobile"])
 
 
@@ -161,20 +164,23 @@ def test_errors_speak_as_commands_do(run, words, says, not_python):
     assert said.count("\n") == 0
 
 
-def test_every_way_out_that_a_message_names_has_a_spelling():
-    """Keywords that are written into the package's errors are those that the command line knows how to spell."""
-    known = {*OPTIONS, *SETTINGS, *(word for word, _ in FLAGS)}
+def test_every_way_out_that_a_message_names_is_marked():
+    """Keywords that are written into the package's errors are marked, for each door to spell them."""
     only_python = {"record", "name", "graph"}  # of `simulate(record=..., graph=...)` and of a policy class of one's own
-    found = set()
+    found, marked = set(), set()
     for path in Path(dob.__file__).parent.rglob("*.py"):
         if path.parent.name in ("testing", "formats", "cli", "experiments"):
             continue
         for raised in ast.walk(ast.parse(path.read_text())):
             if isinstance(raised, ast.Raise):
-                texts = [n.value for n in ast.walk(raised) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+                calls = [n for n in ast.walk(raised) if isinstance(n, ast.Call) and getattr(n.func, "id", "") in MARKS]
+                inside = {id(n) for call in calls for n in ast.walk(call)}
+                constants = [n for n in ast.walk(raised) if isinstance(n, ast.Constant) and id(n) not in inside]
+                texts = [n.value for n in constants if isinstance(n.value, str)]
                 found |= set(re.findall(r"(?<![\w'\"`:,+-])([a-z][a-z_]+)=(?=['{\[<.]|\w|$)", " ".join(texts)))
-    assert found - known - only_python == {"key"}  # key=value, of policies' settings
-    assert {"context", "effects"} <= found
+                marked |= {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)}
+    assert found - only_python == {"key"}  # key=value, of policies' settings
+    assert {"context", "effects"} <= marked
 
 
 def test_ways_on_from_hidden_causes_are_spelled_as_commands():
@@ -185,8 +191,8 @@ def test_ways_on_from_hidden_causes_are_spelled_as_commands():
         controllable=["a"],
     )
     with pytest.raises(GraphError, match="Ways on") as refused:
-        dob.BLMLR().start(graph, 1)
-    said = as_command(str(refused.value)).partition("Ways on")[2]
+        dob.BLMLR().start(graph, 1, effects="nonnegative")
+    said = for_commands(refused.value.marked).partition("Ways on")[2]
     assert "(1) learn how variables answer to each set" in said
     assert "--policy causal-ucb; " in said
     assert "--always-set a" in said
@@ -194,19 +200,48 @@ def test_ways_on_from_hidden_causes_are_spelled_as_commands():
     assert "=" not in said
 
 
+def settings_of_messages():
+    """The first words that `setting` marks, in the whole package."""
+    for path in Path(dob.__file__).parent.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "setting":
+                yield call.args[0].value.partition("=")[0]
+
+
 def test_settings_and_policies_are_those_that_there_are():
     settings = {field.name for name in NAMES for field in fields(policy_class(name))}
-    assert set(SETTINGS) <= settings
-    assert {name: policy_class(spoken).__name__ for name, spoken in POLICIES.items()} == {
-        name: name for name in POLICIES
-    }
+    assert {"clipped", "guarantee", "initial", "kappa", "prune", "safe"} == {*settings_of_messages()} <= settings
+    for name in ("CausalUCB", "CausalTS", "BLMLR", "BGLMOFU"):
+        assert for_python(policy_name(name)) == name == policy_class(for_commands(policy_name(name))).__name__
 
 
 @pytest.mark.parametrize(
     "text", ["but got 'context=abc'.", "'bglm-ofu:initial=x' has 'initial=x'", "--do X3=1", 'the name "BLMLR" is taken']
 )
 def test_what_the_user_wrote_is_not_translated(text):
-    assert as_command(text) == text
+    assert for_commands(text) == text == for_python(text)
+
+
+@pytest.mark.parametrize("name", ["a\ue000b", "\ue000x\ue001y\ue002", "\ue002\ue001"])
+def test_nobody_marks_a_keyword_from_outside(name):
+    error = PolicyError(f"but got {name!r}. Use {keyword('hide', [name])}.")
+    assert repr(name) in str(error)
+    assert repr(name) in for_commands(error.marked)
+
+
+def test_a_keyword_is_spelled_for_each_door(run):
+    """Python's errors and warnings, copies of them, errors that hold others, and the command line's words for each."""
+    error = GraphError(f"Use {keyword('hide', ['a b'])} or {keyword('always_set')}, {keyword('continuous', False)}.")
+    python = "Use hide=['a b'] or always_set=..., continuous=False."
+    for one in (error, pickle.loads(pickle.dumps(error)), copy.copy(error), DobanditWarning(error.marked)):
+        assert str(one) == python
+        assert for_commands(one.marked) == "Use --hide 'a b' or --always-set, no --continuous."
+    placed = ParseError(error.marked, line=3, column=1).in_source("a.csv")
+    assert placed.message == python
+    assert str(pickle.loads(pickle.dumps(placed))) == f"a.csv: line 3, column 1: {python}"
+    assert for_commands(placed.marked).endswith("--hide 'a b' or --always-set, no --continuous.")
+    with pytest.warns(DobanditWarning, match=r"hide=\['a b'\]"):
+        warnings.warn(error.marked, DobanditWarning, stacklevel=1)
 
 
 # -- levers ------------------------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 import dobandit as dob
 from dobandit.cli.main import cli
-from dobandit.cli.spelling import as_command
 from dobandit.errors import DobanditError
+from dobandit.texts import for_commands
 from helpers.networks import random_tables
 
 ASIA = str(Path(__file__).parents[1] / "fixtures/networks/asia.bif")
@@ -48,12 +48,12 @@ def test_check_says_what_1_means():
 def test_more_than_two_states_have_their_ways_out(many):
     with pytest.raises(DobanditError, match="3 states") as refused:
         answer("expect", many, "--target", "V5")
-    said = as_command(str(refused.value))
+    said = for_commands(refused.value.marked)
     assert "count as 1, --binarise V0=s2" in said
     assert said.endswith("that are not named, --binarise-rest last.")  # the command has no --structure-only
     with pytest.raises(DobanditError, match="3 states") as refused:
         answer("check", many, "--target", "V5")
-    assert as_command(str(refused.value)).endswith("where the graph alone is wanted, --structure-only.")
+    assert for_commands(refused.value.marked).endswith("where the graph alone is wanted, --structure-only.")
     net = dob.Network.from_file(many)
     said = [f"{name}={states[-1]},{states[0]}" for name, states in net.states.items() if len(states) > 2]
     options = [part for pair in said for part in ("--binarise", pair)]

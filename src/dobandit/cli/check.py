@@ -9,7 +9,6 @@ import click
 
 from dobandit.cli import options
 from dobandit.cli.output import json_option, names, print_json, print_table, print_text, say, several
-from dobandit.cli.spelling import as_command
 from dobandit.documents.graphs import check_document
 from dobandit.errors import DobanditError, ModelError
 from dobandit.graph.causal_graph import CausalGraph
@@ -19,7 +18,7 @@ from dobandit.model.bglm import WeightedModel
 from dobandit.model.model_files import print_model, write_model
 from dobandit.model.projection import project
 from dobandit.policy.hidden_causes import Hide
-from dobandit.texts import counted
+from dobandit.texts import counted, for_commands
 
 _MOST_PARENTS = 200  # the lambda_min rule is simulated up to this many
 
@@ -53,13 +52,13 @@ def check(
         what = options.read_structure(file, given, tables=True)
         report = check_document(what, budget, hide, always_set)
         for said in ("ways_on", "hide_note"):
-            report[said] = report[said] and as_command(report[said])
+            report[said] = report[said] and for_commands(report[said])
         if isinstance(what, WeightedModel):
             removable = report["hide"] and report["admissible"] and what.is_linear
             report["theory"] = theory(project(what, report["hide"]) if removable else what, horizon)
     except DobanditError as error:
         if as_json:
-            print_json({"valid": False, "error": as_command(str(error))})
+            print_json({"valid": False, "error": for_commands(error.marked)})
         raise
     if as_json:
         print_json(report)
@@ -85,7 +84,7 @@ def theory(model: Any, horizon: int) -> dict[str, Any]:
     needed = None
     if not known.obstacle and known.D <= _MOST_PARENTS:
         needed = lambda_min_rounds(model, known.thresholds(), min(horizon, 1_000_000), np.random.default_rng(0))
-    sentences = [as_command(sentence) for sentence in known.in_words()]
+    sentences = [for_commands(sentence) for sentence in known.sentences()]
     if needed is not None:
         sentences.append(f"In a simulation the lambda_min rule ended the initialisation after {needed:,} rounds.")
     return {

@@ -14,8 +14,8 @@ import click
 
 from dobandit import __version__
 from dobandit.cli.output import LazyGroup
-from dobandit.cli.spelling import as_command
 from dobandit.errors import DobanditError, DobanditWarning
+from dobandit.texts import for_commands
 from dobandit.texts import message as harmless
 
 _HOMES = {
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         hint = f" See '{error.ctx.command_path} --help'." if isinstance(error, click.UsageError) and error.ctx else ""
         _fail(error.format_message() + hint)
     except DobanditError as error:
-        _fail(as_command(str(error)))
+        _fail(for_commands(error.marked))
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped.", err=True)
         sys.exit(130)
@@ -119,4 +119,5 @@ def _one_line(text: str) -> str:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    click.echo(f"warning: {_one_line(as_command(str(message)))}", err=True)
+    text = for_commands(message.marked) if isinstance(message, DobanditWarning) else str(message)
+    click.echo(f"warning: {_one_line(text)}", err=True)

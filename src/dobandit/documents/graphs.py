@@ -26,6 +26,7 @@ from dobandit.model.causal_model import CausalModel
 from dobandit.model.table_model import TableModel
 from dobandit.oracle.possibly_optimal import possibly_optimal
 from dobandit.policy.hidden_causes import Hide
+from dobandit.texts import keyword
 
 _LARGEST_BUDGET = 1000  # up to which smaller sets are counted too
 _MOST_SETTABLE = 12  # the sets that can be best are worked out up to this many variables
@@ -34,13 +35,14 @@ _MOST_SETTABLE = 12  # the sets that can be best are worked out up to this many 
 def check_document(
     what: CausalGraph | CausalModel, budget: int | None, hide: Hide = (), always_set: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """What is right and wrong with a graph or model: hidden causes, sizes, and of a model its links and harms."""
+    """What is right and wrong with a graph or model: hidden causes, sizes, and of a model its links and harms. Keywords
+    in `hide_note` and `ways_on` are marked (`texts.keyword`)."""
     graph = what if isinstance(what, CausalGraph) else what.structure
     settable = len(graph.controllable)
     if budget is not None and budget > settable:
         raise InterventionError(
             f"the budget must be between 0 and {settable} (the controllable variables), but got {budget}. "
-            "Lower budget=... or make more variables controllable."
+            f"Lower {keyword('budget')} or make more variables controllable."
         )
     report: dict[str, Any] = {
         "valid": True,
@@ -95,7 +97,7 @@ def _hidden(graph: CausalGraph, hide: Hide, always_set: Sequence[str], budget: i
     for name in always_set:
         if name not in graph.controllable:
             raise InterventionError(
-                f"always_set=... is about controllable variables, but {name!r} is none."
+                f"{keyword('always_set')} is about controllable variables, but {name!r} is none."
                 + closest(name, graph.controllable)
             )
     free = without_causes(graph, always_set)
@@ -117,7 +119,8 @@ def _hidden(graph: CausalGraph, hide: Hide, always_set: Sequence[str], budget: i
         "possibly_optimal": _possible(whole, budget) if whole.latent else None,
     }
     if hide == AUTO and not chosen:
-        report["hide_note"] = "hide='auto' hides nothing: nothing has to be hidden." if answer else why_none(free)
+        nothing = f"{keyword('hide', AUTO)} hides nothing: nothing has to be hidden."
+        report["hide_note"] = nothing if answer else why_none(free)
     if answer.witness is not None:
         report["witness"] = {"hidden": answer.witness.hidden, "paths": [list(path) for path in answer.witness.paths]}
         report["ways_on"] = ways_out(whole, answer.witness)

@@ -28,11 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.checks import MOST_ROUNDS_EVER, shown, whole_number
-from dobandit.errors import GraphError, ModelError, listed
+from dobandit.errors import DobanditError, GraphError, ModelError, listed
 from dobandit.estimation import confidence
 from dobandit.model.bglm import BinaryGLM, LinearModel, WeightedModel
 from dobandit.model.links import LinkBounds
 from dobandit.model.projection import project
+from dobandit.texts import for_python
 
 Array = NDArray[np.float64]
 _MOST_INNER = 16  # nodes with children: the exact zeta looks at 2^16 worlds
@@ -67,7 +68,7 @@ class Assumptions:
     linear: bool
     continuous: bool
     harmful: tuple[tuple[str, str], ...]  # edges with a negative weight, once hidden variables are removed
-    obstacle: str | None = None
+    obstacle: DobanditError | None = None
     nodes: tuple[NodeAssumptions, ...] = ()
     l1: float = math.nan
     l2: float = math.nan
@@ -123,6 +124,10 @@ class Assumptions:
 
     def in_words(self) -> list[str]:
         """The diagnosis as sentences: the assumptions, then what each algorithm is guaranteed."""
+        return [for_python(sentence) for sentence in _sentences(self)]
+
+    def sentences(self) -> list[str]:
+        """The same, with keywords marked (`texts.keyword`), as the command line reads them."""
         return list(_sentences(self))
 
 
@@ -143,9 +148,9 @@ def diagnose_assumptions(
         raise ModelError(f"c is a positive constant, but got {shown(c)}. The paper gives no value; ours is 1.")
     try:
         markovian: WeightedModel = project(model)
-        obstacle = None
+        obstacle: DobanditError | None = None
     except (GraphError, ModelError) as error:
-        markovian, obstacle = model, str(error)
+        markovian, obstacle = model, error
     graph = markovian.graph
     D, D_out = (int(np.diff(ptr)[1:].max()) for ptr in (graph.arrays.parent_ptr, graph.arrays.child_ptr))
     given = n, D, D_out, horizon, delta, float(c), model.is_linear, model.continuous, markovian.harmful
@@ -310,7 +315,7 @@ def _sentences(known: Assumptions) -> Iterator[str]:
             "is not enough to look among sets of exactly K."
         )
     if known.obstacle:
-        yield f"No guarantee is known for this model: {known.obstacle}"
+        yield f"No guarantee is known for this model: {known.obstacle.marked}"
         return
     if known.linear:
         yield (

@@ -29,6 +29,7 @@ from dobandit.oracle.rules import Rules
 from dobandit.policy.base import Policy
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links, Problem, checked_horizon, links_for, problem_of, warn_of_levels
+from dobandit.texts import keyword, policy_name
 
 if TYPE_CHECKING:
     from dobandit.policy.learner import Learner
@@ -78,7 +79,7 @@ class Definition:
         try:
             policy_class(self.document["policy"]["name"])  # what is not installed here says so itself
         except PolicyError as error:
-            raise PolicyError(f"the experiment was made with a policy that is not known here: {error}") from None
+            raise PolicyError(f"the experiment was made with a policy that is not known here: {error.marked}") from None
         try:
             return policy_from_document(self.document["policy"])
         except (DobanditError, TypeError) as error:
@@ -184,7 +185,9 @@ def define(
     """Check the parts, and fill in what was left open. Of a model the structure and links are used, not the weights."""
     if isinstance(graph, CausalModel):
         if links is not None:
-            raise ExperimentError("a model says its links itself. Leave links=... out, or give the graph alone.")
+            raise ExperimentError(
+                f"a model says its links itself. Leave {keyword('links')} out, or give the graph alone."
+            )
         links = dict(zip(graph.graph.nodes, graph.links, strict=True)) if graph.links is not None else "auto"
         continuous, graph = continuous or graph.continuous, graph.structure
     graph = as_graph(graph, "the graph must be a CausalGraph", GraphError)
@@ -211,8 +214,8 @@ def define(
     share, within = checked_share(control), checked_within(stop_within)
     if within is not None and chosen.stop_within not in (None, within):
         raise ExperimentError(
-            f"{learner.label} has its answer at {chosen.stop_within:g}, but stop_within is {within:g}. Leave "
-            "stop_within out, or give the policy another epsilon."
+            f"{learner.label} has its answer at {chosen.stop_within:g}, but {keyword('stop_within', None)} is "
+            f"{within:g}. Leave {keyword('stop_within', None)} out, or give the policy another epsilon."
         )
     within = chosen.stop_within if within is None else within
     unusual = {
@@ -250,8 +253,8 @@ def warn_of_lines(definition: Definition) -> None:
     if assumption is not None:
         warnings.warn(
             f"{assumption}, and such a cause can be removed from lines only: intervals hold if they are lines, and "
-            "that the experiment may stop is not said. Give links='identity' if you know that they are, or "
-            "hide='auto', which removes it whatever they are where that is possible.",
+            f"that the experiment may stop is not said. Give {keyword('links', 'identity')} if you know that they are, "
+            f"or {keyword('hide', 'auto')}, which removes it whatever they are where that is possible.",
             DobanditWarning,
             stacklevel=3,
         )
@@ -275,8 +278,8 @@ def checked_within(within: object) -> float | None:
     gap = as_float(within)
     if not 0.0 < gap < 1.0:
         raise ExperimentError(
-            "stop_within is how much better another action may be when the experiment stops, above 0 and below 1, "
-            f"but got {shown(within)}. Try 0.02."
+            f"{keyword('stop_within', None)} is how much better another action may be when the experiment stops, above "
+            f"0 and below 1, but got {shown(within)}. Try 0.02."
         )
     return gap
 
@@ -306,7 +309,9 @@ def _policy_of(policy: object) -> Policy:
         hint = " Write BLMLR() with parentheses." if isinstance(policy, type) else ""
         raise PolicyError(f"policy is a policy or its name, but got {policy!r}.{hint}")
     if policy.name == "oracle":
-        raise PolicyError("the oracle knows a model, and the world has none. It is for simulations: use CausalUCB.")
+        raise PolicyError(
+            f"the oracle knows a model, and the world has none. It is for simulations: use {policy_name('CausalUCB')}."
+        )
     return policy
 
 

@@ -19,6 +19,7 @@ from dobandit.rows.stored_trial import FAILED, PENDING, RECORDED, STATES, TOLD, 
 from dobandit.rows.trial import Told, Trial
 from dobandit.storage.contract import EVERY, StoredExperiment, Writer
 from dobandit.storage.storage_errors import storable
+from dobandit.texts import keyword
 
 _FEWEST = 10  # rounds of an import that are looked for: fewer may well be equal by chance
 _NEWEST = 5_000  # closed trials among which they are looked for, lest a long log is read for every import
@@ -89,7 +90,7 @@ class TrialLog:
             if issued is not None and issued > trial.issued:
                 raise ExperimentError(
                     f"trial {trial.number} was handed out {trial.issued} times, but the tell is said to be of hand-out "
-                    f"{issued}. Give issued=... as the trial says."
+                    f"{issued}. Give {keyword('issued')} as the trial says."
                 )
             now = self.clock()
             holder = issued or self.held.get(trial.number, 1)

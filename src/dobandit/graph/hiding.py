@@ -15,6 +15,7 @@ from dobandit.checks import listable, shown
 from dobandit.errors import GraphError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.latent import Admissibility, Witness, admissible, hidden_path_sums, observed_ends, path_between
+from dobandit.texts import keyword
 
 AUTO = "auto"
 _MOST_LOOKS = 1_000  # graphs that the search for a smallest set looks at
@@ -64,7 +65,7 @@ def smallest_to_hide(graph: CausalGraph, rule: Rule = admissible) -> tuple[str, 
         if looks == _MOST_LOOKS:
             raise GraphError(
                 f"the smallest set of variables to hide was not found after {_MOST_LOOKS:,} steps: too many hidden "
-                "causes have to be dealt with. Name what is to be hidden: hide=[...]."
+                f"causes have to be dealt with. Name what is to be hidden: {keyword('hide')}."
             )
         witness = rule(with_hidden(graph, hidden)).witness
         if witness is None:
@@ -89,8 +90,8 @@ def why_none(graph: CausalGraph, rule: Rule = admissible) -> str:
     roles = {graph.target: "is the target"} | dict.fromkeys(graph.context, "is context, known before acting")
     kept = [f"{end!r} {roles.get(end, 'can be set')}" for end in dict.fromkeys(path[-1] for path in witness.paths)]
     return (
-        "hide='auto' finds nothing that would help: it hides variables that are neither set, nor context, nor the "
-        f"target, but of what hidden {witness.hidden!r} reaches, {' and '.join(kept)}."
+        f"{keyword('hide', 'auto')} finds nothing that would help: it hides variables that are neither set, nor "
+        f"context, nor the target, but of what hidden {witness.hidden!r} reaches, {' and '.join(kept)}."
     )
 
 
@@ -164,16 +165,16 @@ def ways_out(graph: CausalGraph, witness: Witness, rule: Rule = admissible, lear
         found = None
     settable = [end for path in witness.paths if (end := path[-1]) in graph.controllable]
     if found:
-        typed = f"hide={list(found)} or hide='auto'"
+        typed = f"{keyword('hide', found)} or {keyword('hide', 'auto')}"
         ways.append(f"count {listed(found)} as hidden too, so that its causes act on its effects directly: {typed}")
     elif settable:
-        typed = f"hide=[{settable[0]!r}]"
+        typed = keyword("hide", settable[:1])
         ways.append(f"count {settable[0]!r} as hidden too, if it need not be set: {typed}")
     if learner and settable:
-        typed = f"always_set=[{settable[0]!r}]"
+        typed = keyword("always_set", settable[:1])
         ways.append(f"set {settable[0]!r} in every round: {typed}")
     if learner:
-        ways.append("run an experiment with a policy that keeps no model: policy='ucb'")
+        ways.append(f"run an experiment with a policy that keeps no model: {keyword('policy', 'ucb')}")
     ways.append(f"observe {witness.hidden!r}")
     numbered = [f"({i}) {way}" for i, way in enumerate(ways, start=1)]
     return "Ways on: " + "; ".join(numbered) + "."

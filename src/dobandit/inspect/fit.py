@@ -38,7 +38,7 @@ from dobandit.policy.learner import Learner
 from dobandit.policy.problem import Links, Problem
 from dobandit.rows.batches import ImportedRows, prior_rows
 from dobandit.rows.columns import columns_of
-from dobandit.texts import as_html
+from dobandit.texts import as_html, keyword
 
 
 class Fit:
@@ -268,7 +268,7 @@ def fitted(
         if graph.continuous:
             raise PolicyError(
                 "fit and rank are for variables of 0 and 1, but the model is continuous. Create an experiment with "
-                "continuous=True, and import the rounds."
+                f"{keyword('continuous', True)}, and import the rounds."
             )
         links = None if links == "auto" else links
     definition = define(graph, rules, seed=0, links=links, hide=hide)

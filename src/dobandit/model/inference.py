@@ -25,6 +25,7 @@ from dobandit.model import elimination
 from dobandit.model.bglm import WeightedModel
 from dobandit.model.causal_model import CausalModel, FreeNode
 from dobandit.model.weights import Do, fixed_values
+from dobandit.texts import keyword
 
 Array = NDArray[np.float64]
 METHODS = ("auto", "linear", "elimination", "enumeration", "monte-carlo")
@@ -97,12 +98,13 @@ def expect(
     fixed = fixed_values(model.graph, do, continuous=model.continuous)
     if method == "linear" and not model.is_linear:
         raise InferenceError(
-            "the linear pass is right for identity links only, but the model has others. Use method='auto'."
+            "the linear pass is right for identity links only, but the model has others. "
+            f"Use {keyword('method', 'auto')}."
         )
     if method == "linear" or (method == "auto" and model.is_linear):
         return _answer(model, linear_means(cast(WeightedModel, model), fixed), "linear")
     if model.continuous:
-        raise InferenceError(f"a continuous model's means are linear, but method={method!r} was asked for.")
+        raise InferenceError(f"a continuous model's means are linear, but {keyword('method', method)} was asked for.")
     if method == "enumeration":
         return _answer(model, _enumerated(model, fixed), method)
     if method in ("auto", "elimination"):
@@ -112,7 +114,7 @@ def expect(
         if method == "elimination":
             raise InferenceError(
                 f"elimination would need tables of more than {_WIDEST} variables or {_MOST_ENTRIES} entries. "
-                "Use method='monte-carlo'."
+                f"Use {keyword('method', 'monte-carlo')}."
             )
     return _monte_carlo(model, fixed, samples, seed)
 
@@ -211,7 +213,7 @@ def _enumerated(model: CausalModel, fixed: Array) -> Array:
     if 1 << len(nodes) > _MOST_WORLDS:
         raise InferenceError(
             f"enumeration visits 2^(free nodes) worlds, here 2^{len(nodes)}; the most is {_MOST_WORLDS}. "
-            "Use method='auto'."
+            f"Use {keyword('method', 'auto')}."
         )
     probability = np.ones(1)
     worlds: dict[int, NDArray[np.intp]] = {}

@@ -107,7 +107,7 @@ def read_graph_or_model(
                 try:
                     return Network.of_text(said).binary(**roles)
                 except ManyStatesError as error:
-                    raise ManyStatesError(f"{error}{STRUCTURE}") from None
+                    raise ManyStatesError(f"{error.marked}{STRUCTURE}") from None
         return parse_graph(text, kind, structure_only=structure_only, **roles)
 
 

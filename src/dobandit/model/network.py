@@ -32,6 +32,7 @@ from dobandit.graph.formats.draft import GraphDraft, build
 from dobandit.graph.roles import Roles
 from dobandit.model.table_model import MOST_PARENTS, TableModel
 from dobandit.text_files import in_file, read_text, write_atomically
+from dobandit.texts import keyword
 
 Array = NDArray[np.float64]
 _EXACT, _ROUNDED = 1e-12, 1e-3  # rows that add up to 1 but for the digits of a file are made to
@@ -126,7 +127,7 @@ class Network:
             return cls(said.states, said.parents, said.tables, draft=said.draft)
         except ModelError as error:
             place = said.draft.states.get(error.node or "", ((), 0))[1]
-            raise said.draft.refuse(place, str(error)) from None
+            raise said.draft.refuse(place, error.marked) from None
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Network:
@@ -364,7 +365,7 @@ def _too_many_bits(network: Network, name: str, codes: dict[str, Code]) -> Model
         f"which state a variable is in is written in variables of 0 and 1, of which a table has at most {MOST_PARENTS} "
         f"as parents, but {name!r} needs {needed}: for its causes {', '.join(told)}{beside}. Merge states of "
         f"{(wide[0] if wide else name)!r} in the network, or, where the graph is enough, take it alone: "
-        "read_graph(..., structure_only=True), `dobandit check --structure-only`.",
+        f"{keyword('structure_only', True)} of read_graph, or of `dobandit check`.",
         node=name,
     )
 

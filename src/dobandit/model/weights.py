@@ -17,6 +17,7 @@ from dobandit.checks import absent, as_float, listable, shown
 from dobandit.errors import InterventionError, ModelError, ObservationError, closest, listed
 from dobandit.graph.causal_graph import CausalGraph, Edge
 from dobandit.model.links import Link, identity
+from dobandit.texts import keyword
 
 if TYPE_CHECKING:
     from dobandit.model.bglm import WeightedModel
@@ -185,10 +186,10 @@ def context_values(
             )
     missing = [name for name in graph.context if name not in values]
     if missing and whole:
-        example = ", ".join(f"{name!r}: 1" for name in missing[:5])
+        example = dict.fromkeys(missing[:5], 1)
         raise ObservationError(
             f"every variable of the context is given before a round, but {listed(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing. Add context={{{example}}}."
+            f"{'is' if len(missing) == 1 else 'are'} missing. Add {keyword('context', example)}."
         )
     return values
 

@@ -11,6 +11,7 @@ from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.interventional_borders import Borders
 from dobandit.oracle.actions import Actions, Allowed
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
+from dobandit.texts import setting
 
 _MOST_SETS = 3_000  # each is held against the others
 _EITHER = (0.0, 1.0)
@@ -81,5 +82,5 @@ def _require_few(sets: int) -> None:
     if sets > _MOST_SETS:
         raise InferenceError(
             f"sets are held against each other only up to {_MOST_SETS:,}, but {sets:,} are allowed. Lower the budget, "
-            "make fewer variables controllable, or do without (prune=False)."
+            f"make fewer variables controllable, or do without ({setting('prune=False')})."
         )

@@ -17,6 +17,7 @@ from dobandit.model.links import Link
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.problem import Links, Problem, checked_horizon, links_for, problem_of, warn_of_levels
+from dobandit.texts import keyword, policy_name, setting
 
 if TYPE_CHECKING:
     from dobandit.policy.engine import Engine
@@ -90,7 +91,7 @@ class Policy(ABC):
         """Raises where hidden causes cannot be removed, unless the policy keeps no model."""
         learns = self.any_graph or (self.learns_mechanisms and problem.mechanisms is not None)
         if problem.obstacle is not None and not learns:
-            raise type(problem.obstacle)(*problem.obstacle.args)
+            raise type(problem.obstacle)(problem.obstacle.marked)
 
     def settings(self) -> dict[str, Any]:
         """The settings that differ from the defaults, as JSON has them (a tuple becomes a list): by these a policy is
@@ -158,8 +159,8 @@ def require_nonnegative(problem: Problem, label: str, clipped: bool) -> Problem:
     if not clipped:
         raise PolicyError(
             f"{label} is for effects that do no harm (the paper's weights are nonnegative), but here effects may have "
-            "any sign. Promise effects='nonnegative', let it read harm as no effect with clipped=True, or use "
-            "CausalUCB."
+            f"any sign. Promise {keyword('effects', 'nonnegative')}, let it read harm as no effect with "
+            f"{setting('clipped=True')}, or use {policy_name('CausalUCB')}."
         )
     return replace(problem, effects="nonnegative")
 

@@ -48,6 +48,7 @@ from dobandit.policy.problem import Problem
 from dobandit.policy.questions import HANDFUL, gap_to_rivals, play_rounds
 from dobandit.policy.recording import Recorder, Sizes
 from dobandit.policy.world import World
+from dobandit.texts import keyword
 
 _C = 2.0  # standard errors, of the intervals of weights
 _SHARES = 0.5, 0.75, 0.875  # of the rounds: the largest gain, the second, the leader; the rest for any action
@@ -90,7 +91,7 @@ class BestSet(FindsAnswer):
         if problem.continuous:
             raise PolicyError(
                 "BestSet rests on counts of variables of 0 and 1, but these are numbers between. Use LUCB, which takes "
-                "each action for an arm, or give continuous=False."
+                f"each action for an arm, or give {keyword('continuous', False)}."
             )
         of = ProvedBestSetEngine if self.proof else BestSetEngine
         return of(problem, float(self.epsilon), float(self.delta))

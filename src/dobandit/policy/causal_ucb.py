@@ -27,6 +27,7 @@ from dobandit.policy.insurance import SafeEngine, safe_parts
 from dobandit.policy.model_engine import Parts
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Sizes
+from dobandit.texts import keyword, policy_name, setting
 
 _C, _GROWTH = 2.0, 1.0  # standard errors at the beginning, and how fast they become more
 _LEEWAY, _MOST_LEEWAY = 0.5, 10.0
@@ -73,13 +74,13 @@ class CausalUCB(Policy):
         require_bool("safe", self.safe)
         if self.guarantee and self.safe:
             raise PolicyError(
-                "guarantee=True chooses by the model's intervals alone, and safe=True does not trust the model alone: "
-                "they do not go together. Leave one of them out."
+                f"{setting('guarantee=True')} chooses by the model's intervals alone, and {setting('safe=True')} does "
+                "not trust the model alone: they do not go together. Leave one of them out."
             )
         if self.leeway is not None and not self.guarantee:
             raise PolicyError(
-                f"leeway says how far guarantee=True may leave the largest upper end, but got {shown(self.leeway)} "
-                "without it. Leave it out, or add guarantee=True."
+                f"leeway says how far {setting('guarantee=True')} may leave the largest upper end, but got "
+                f"{shown(self.leeway)} without it. Leave it out, or add {setting('guarantee=True')}."
             )
         if self.guarantee:
             given = _LEEWAY if self.leeway is None else self.leeway
@@ -110,8 +111,8 @@ class GuaranteedEngine(CausalEngine):
     def __init__(self, problem: Problem, delta: float, scale: float, share: float = 0.0, growth: float = 0.0) -> None:
         if problem.continuous:
             raise PolicyError(
-                "guarantee=True rests on counts of variables of 0 and 1, but these are numbers between. Leave it out, "
-                "or give continuous=False."
+                f"{setting('guarantee=True')} rests on counts of variables of 0 and 1, but these are numbers between. "
+                f"Leave it out, or give {keyword('continuous', False)}."
             )
         self._delta, self._share, self._scale, self._growth = delta, share, scale, growth
         super().__init__(problem, self._guaranteed_parts)
@@ -171,8 +172,8 @@ def _sampling(problem: Problem) -> Parts:
     count = problem.allowed().count()
     if count > limits.MAX_ACTIONS:
         raise PolicyError(
-            f"CausalTS looks at every allowed action, up to {limits.MAX_ACTIONS:,} of them, but there are {count:,}. "
-            "Lower the budget, or use CausalUCB, which searches."
+            f"{policy_name('CausalTS')} looks at every allowed action, up to {limits.MAX_ACTIONS:,} of them, but there "
+            f"are {count:,}. Lower the budget, or use {policy_name('CausalUCB')}, which searches."
         )
     return parts_of(problem, _C, drawn)
 

@@ -27,6 +27,7 @@ from dobandit.oracle.per_pattern import pattern_index
 from dobandit.oracle.posterior_draw import sampled, sampled_field_index, sampled_index
 from dobandit.oracle.upper_means import upper_index, upper_means
 from dobandit.policy.problem import Problem
+from dobandit.texts import policy_name, setting
 
 REGIONS, ORACLES = ("closed-form", "boxed"), ("auto", "exhaustive", "greedy")
 MOST_BOXED = 20_000  # sets whose boxed values are worked out one by one in a round
@@ -87,8 +88,8 @@ def upper_patterns(problem: Problem, actions: ActionList | None, available: tupl
     if frontier is None:
         raise PolicyError(
             f"BGLM-OFU looks at every pattern of a node's causes, which it can for up to {MOST_PARENTS} causes in a "
-            "graph that is not too wide, but this graph is wider. Use CausalUCB, or BLMLR where every link is the "
-            "identity."
+            f"graph that is not too wide, but this graph is wider. Use {policy_name('CausalUCB')}, or "
+            f"{policy_name('BLMLR')} where every link is the identity."
         )
     return Evaluator(pattern_index, interval_pass(actions or tried(problem, available), frontier))
 
@@ -196,8 +197,8 @@ def guaranteed(state: Belief, share: float) -> EvaluatorMaker:
                 what = "the graph is too wide, or a variable has too many causes"
                 way_out = "Leave guarantee out, or draw a graph with fewer causes of each variable"
             raise PolicyError(
-                f"guarantee=True computes an interval for every action, up to {limits.MAX_ACTIONS:,} of them, but "
-                f"{what}. {way_out}."
+                f"{setting('guarantee=True')} computes an interval for every action, up to {limits.MAX_ACTIONS:,} of "
+                f"them, but {what}. {way_out}."
             )
         actions = actions or listed(problem, available)
         if share > 0.0:

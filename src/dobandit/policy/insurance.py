@@ -44,6 +44,7 @@ from dobandit.policy.own_outcomes import (
 )
 from dobandit.policy.problem import Problem
 from dobandit.policy.recording import Sizes
+from dobandit.texts import setting
 
 OWN = "an insurance round, in which only the outcomes of each action itself count"
 OFF, SPREAD, SHARE, REACH = 0.05, 0.2, 1.0, 0.5
@@ -114,8 +115,8 @@ def safe_parts(problem: Problem, scale: float, growth: float) -> Parts:
     count = problem.allowed(relevant=False).count()
     if count > limits.MAX_ACTIONS:
         raise PolicyError(
-            f"safe=True keeps the outcomes of every allowed action, up to {limits.MAX_ACTIONS:,} of them, but there "
-            f"are {count:,}. Lower the budget, or leave safe out."
+            f"{setting('safe=True')} keeps the outcomes of every allowed action, up to {limits.MAX_ACTIONS:,} of them, "
+            f"but there are {count:,}. Lower the budget, or leave safe out."
         )
     require_room("safe=True", count, len(problem.context_ids))
     return parts_of(problem, scale, every_action, growth=growth)

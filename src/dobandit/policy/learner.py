@@ -31,6 +31,7 @@ from dobandit.policy.questions import (
     contrast,
     gap,
 )
+from dobandit.texts import policy_name
 
 Observation = Mapping[str, float]
 Context = Mapping[str, float]
@@ -240,7 +241,8 @@ class Learner:
         """
         if not isinstance(self.engine, Believes):
             raise PolicyError(
-                f"{self.label} keeps no model of the causes, so it has no estimate. Use CausalUCB, BLMLR or BGLMOFU."
+                f"{self.label} keeps no model of the causes, so it has no estimate. Use "
+                f"{policy_name('CausalUCB')}, {policy_name('BLMLR')} or {policy_name('BGLMOFU')}."
             )
         graph = self.problem.of_mechanisms.graph
         node = self.engine.beliefs().node(graph.index(name))

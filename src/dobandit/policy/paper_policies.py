@@ -40,6 +40,7 @@ from dobandit.policy.evaluators import (
 from dobandit.policy.model_engine import ModelEngine, Parts
 from dobandit.policy.problem import Problem
 from dobandit.policy.radii import LEMMA, LIKELIHOOD, PAPER, region_reach
+from dobandit.texts import policy_name, setting
 
 _FLAT = 1e-100  # slopes below this make regions that reach further than numbers go
 
@@ -87,7 +88,9 @@ class BLMLR(Policy):
 
     def engine(self, problem: Problem) -> Engine:
         if not problem.is_linear:
-            raise PolicyError("BLM-LR is for linear models, but some link is not the identity. Use BGLMOFU.")
+            raise PolicyError(
+                f"BLM-LR is for linear models, but some link is not the identity. Use {policy_name('BGLMOFU')}."
+            )
         problem, n = require_nonnegative(problem, self.label, self.clipped), len(problem.graph) + 1
         delta = (DEFAULT_DELTA if self.delta is None else self.delta) / n  # Lemma 11 holds for all rounds at once
         if self.delta is None and problem.horizon is not None:
@@ -152,7 +155,9 @@ class BGLMOFU(Policy):
                 f"{shown(self.initial)}."
             )
         if self.initial == "formula" and self.zeta is None:
-            raise PolicyError("initial='formula' needs zeta of Assumption 3; `dobandit check MODEL` computes it.")
+            raise PolicyError(
+                f"{setting('initial=formula')} needs zeta of Assumption 3; `dobandit check MODEL` computes it."
+            )
 
     @property
     def label(self) -> str:
@@ -168,8 +173,8 @@ class BGLMOFU(Policy):
         if not kappa >= _FLAT:
             raise PolicyError(
                 f"kappa = inf f' must be above 0 (Assumption 2), but a link is flat where its causes can take it: its "
-                f"slope is {kappa:.2g} there. Give kappa=..., a slope that the weights of your world keep to, or use "
-                "CausalUCB, which needs none."
+                f"slope is {kappa:.2g} there. Give {setting('kappa=...')}, a slope that the weights of your world keep "
+                f"to, or use {policy_name('CausalUCB')}, which needs none."
             )
         delta = (DEFAULT_DELTA if self.delta is None else self.delta) / (3 * n)
         if self.delta is None and problem.horizon is not None:
@@ -204,20 +209,21 @@ class BGLMOFU(Policy):
                 smaller = "" if math.isinf(most) else f", or a lambda_scale below {problem.horizon / most:.1g}"
                 raise PolicyError(
                     f"Eq. (3) asks for lambda_min >= {most:.3g}, which takes at least as many rounds, but the horizon "
-                    f"is {problem.horizon}: nothing would ever be set. Give initial=<rounds>{smaller}."
+                    f"is {problem.horizon}: nothing would ever be set. Give {setting('initial=<rounds>')}{smaller}."
                 )
             if problem.horizon is None and most > 10_000:
                 rounds = "at least as many rounds" if math.isfinite(most) else "ever"
                 warnings.warn(
                     f"Eq. (3) asks for lambda_min >= {most:.3g}, so nothing will be set for {rounds}. "
-                    "Give initial=<rounds> or a smaller lambda_scale to begin earlier.",
+                    f"Give {setting('initial=<rounds>')} or a smaller lambda_scale to begin earlier.",
                     DobanditWarning,
                     stacklevel=5,
                 )
             if problem.rules.require:
                 warnings.warn(
                     f"{listed(problem.rules.require)} is required, so it is set in every round, and rounds played by "
-                    "this policy never fulfil Eq. (3) there: nothing else would be set. Give initial=<rounds>.",
+                    "this policy never fulfil Eq. (3) there: nothing else would be set. "
+                    f"Give {setting('initial=<rounds>')}.",
                     DobanditWarning,
                     stacklevel=5,
                 )

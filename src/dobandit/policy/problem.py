@@ -35,6 +35,7 @@ from dobandit.oracle.rules import Rules
 from dobandit.policy.engine import Rounds
 from dobandit.policy.hidden_causes import Hide, visible
 from dobandit.policy.regimes import Regimes, masks_of
+from dobandit.texts import keyword
 
 if TYPE_CHECKING:
     from dobandit.graph.mechanisms import Mechanisms
@@ -287,7 +288,8 @@ def warn_of_levels(problem: Problem, stacklevel: int = 3) -> None:
     warnings.warn(
         f"{name!r} has {len(values)} values{others}, and the effect of such a lever is learned as a straight line: a "
         "best value in the middle is never found. Where it may lie there, give each value a variable of 0 and 1 of its "
-        "own, and let exclusive=... keep them apart (see 'A setting with several values' in docs/tasks/tuning.md).",
+        f"own, and let {keyword('exclusive')} keep them apart (see 'A setting with several values' in "
+        "docs/tasks/tuning.md).",
         DobanditWarning,
         stacklevel=stacklevel + 1,
     )

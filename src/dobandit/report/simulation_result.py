@@ -24,6 +24,7 @@ from dobandit.simulation.result import StudyResult
 from dobandit.simulation.simulate import Executor, run_study
 from dobandit.simulation.study import Policies, study_of
 from dobandit.simulation.study_worlds import WorldFunction
+from dobandit.texts import keyword
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -235,7 +236,7 @@ def study_rules(model: object, budget: int | Rules | None, words: Mapping[str, A
     if rules.budget is None and rules.total_cost is None:
         raise SimulationError(
             "a study needs a budget, the number of variables that may be set in a round, or a total cost, but none was "
-            "given and the model is not one of the paper's. Add budget=2, for instance."
+            f"given and the model is not one of the paper's. Add {keyword('budget', 2)}, for instance."
         )
     return rules
 

@@ -30,6 +30,7 @@ from dobandit.rows.columns import Columns, Row, batch_text, columns_of, split_ba
 from dobandit.rows.readers import Given, is_file, is_frame, named, read_rows
 from dobandit.rows.stored_trial import IMPORTED, RANDOMISED, TOLD, ClosedTrial, StoredTrial, closed_trial
 from dobandit.rows.table_columns import MOST_ROUNDS, Reading
+from dobandit.texts import keyword
 
 if TYPE_CHECKING:
     from dobandit.policy.problem import Problem
@@ -100,7 +101,7 @@ def _summed(seen: Any, columns: Columns, given: Given) -> Counter[str]:
     except ParseError as error:
         if not (error.where or "").startswith("row "):
             raise
-        raise ObservationError(str(error)) from None
+        raise ObservationError(error.marked) from None
     if not readings:
         raise ObservationError(
             "a trial is told with at least one row, but there is none. Mark it as failed, if nothing was seen."
@@ -268,7 +269,7 @@ def _require_seen(rows: ImportedRows, columns: Columns) -> None:
     if missing:
         way = "Add its column: it is what the data have to tell of."
         if columns.graph.target not in missing:
-            way = f"Add the column, or say that it is hidden: latent=[{missing[0]!r}]."
+            way = f"Add the column, or say that it is hidden: {keyword('latent', missing[:1])}."
         raise ParseError(
             f"the data have a column for every observed variable, but {listed(missing)} "
             f"{'has' if len(missing) == 1 else 'have'} no value in any row. {way}"

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from dobandit.checks import absent, is_whole, shown, value_in
@@ -76,7 +77,7 @@ class Header:
         self.do, self.seen, self.log, self.do_cells = found.values()  # log: what a log says of its trials
         self.names_trials = _NUMBER in self.log or _TIME in self.log
         said = {name: i for name, i in self.log.items() if name in (_STATE, _COUNT, _SUMMED)}
-        self._read = [i for places in (self.do, self.seen, self.do_cells, said) for i in places.values()]
+        read = [i for places in (self.do, self.seen, self.do_cells, said) for i in places.values()]
         if len(self.do_cells) > 1:
             both = " and ".join(map(repr, self.do_cells))
             raise ParseError(f"one column says what was set, but {both} do. Keep one.")
@@ -86,10 +87,11 @@ class Header:
                 f"a table has a column for each variable, but none of the columns {what} is a variable of the graph. "
                 f"The variables are {listed(columns.names)}; columns are separated by commas, semicolons, tabs or |."
             )
+        self._cells_read = itemgetter(*read)
 
-    def key(self, cells: Sequence[Any]) -> tuple[Any, ...] | None:
+    def key(self, cells: Sequence[Any]) -> Hashable:
         """What is equal for rows that say the same, whatever trials they are of, and whatever other columns hold."""
-        return key_of_cells([cells[i] for i in self._read]) if len(cells) == self.size else None
+        return self._cells_read(cells) if len(cells) == self.size else None
 
     def trial(self, cells: Sequence[Any]) -> Hashable:
         """What is equal for the rows of one trial: its number or, without one, the time at which it was closed."""
@@ -119,11 +121,9 @@ class Header:
 def key_of_cells(cells: Sequence[Any]) -> tuple[Any, ...] | None:
     """What is equal for equal cells, empty ones included, though NaN is not equal to itself; None: not known."""
     try:
-        key = tuple([None if cell != cell else cell for cell in cells])
-        hash(key)
-    except (TypeError, ValueError):  # a cell that is a list or an array: for the reader to judge
+        return tuple([None if cell != cell else cell for cell in cells])
+    except (TypeError, ValueError):  # a cell that is an array: for the reader to judge
         return None
-    return key
 
 
 def meaning(name: object, columns: Columns) -> tuple[str, str] | None:

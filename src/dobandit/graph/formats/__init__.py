@@ -123,7 +123,7 @@ def parse_graph(
         try:
             states_of_one(states, binarise, binarise_rest, {*graph.latent, *graph.effects})
         except ManyStatesError as error:
-            raise draft.refuse(draft.states[error.variable][1], f"{error}{STRUCTURE}") from None
+            raise draft.refuse(draft.states[error.variable][1], f"{error.marked}{STRUCTURE}") from None
     return graph
 
 

@@ -12,10 +12,11 @@ from collections.abc import Collection, Iterable, Mapping
 
 from dobandit.checks import shown
 from dobandit.errors import GraphError, closest, listed
+from dobandit.texts import keyword
 
 Binarise = Mapping[str, str | Iterable[str]]
 REST = ("first", "last")
-STRUCTURE = " Or, where the graph alone is wanted, structure_only=True."
+STRUCTURE = f" Or, where the graph alone is wanted, {keyword('structure_only', True)}."
 _SAYS_ONE = frozenset({"1", "true", "yes", "present", "on", "high", "positive", "t", "y", "state1"})
 _SAYS_ZERO = frozenset({"0", "false", "no", "absent", "off", "low", "negative", "f", "n", "state0"})
 
@@ -75,10 +76,10 @@ def states_of_one(
         told = ", ".join(
             f"{name[:40]!r} has {len(states[name])} states ({listed(states[name], 4)})" for name in undecided
         )
-        example = ", ".join(f"{name[:40]!r}: {states[name][-1][:40]!r}" for name in undecided)
+        example = {name[:40]: states[name][-1][:40] for name in undecided}
         raise ManyStatesError(
-            f"variables are 0 or 1, but {told}. Say which states count as 1, binarise={{{example}}}, or take the last "
-            "state of all that are not named, binarise_rest='last'.",
+            f"variables are 0 or 1, but {told}. Say which states count as 1, {keyword('binarise', example)}, or take "
+            f"the last state of all that are not named, {keyword('binarise_rest', 'last')}.",
             undecided[0],
         )
     return ones

@@ -25,6 +25,7 @@ from dobandit.service.error_responses import Refusal
 from dobandit.service.http_requests import RequestBody, answer, registry_of
 from dobandit.service.service_settings import Settings
 from dobandit.strict_json import load_json
+from dobandit.texts import for_python
 
 router = APIRouter(tags=["graphs"])
 
@@ -65,7 +66,10 @@ def check(request: Request) -> Response:
     budget = given.get("budget")
     if budget is not None and (type(budget) is not int or budget < 0):
         raise GraphError(f"the budget is a whole number from 0, but got {shown(budget)}.")
-    return answer(check_document(what, budget, hidden_given(given), names(given.get("always_set", ()), "always_set")))
+    report = check_document(what, budget, hidden_given(given), names(given.get("always_set", ()), "always_set"))
+    for said in ("ways_on", "hide_note"):
+        report[said] = report[said] and for_python(report[said])
+    return answer(report)
 
 
 def graph_given(given: Mapping[str, Any], settings: Settings) -> CausalGraph | CausalModel:
