@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -200,6 +201,42 @@ def remember(key: str) -> None:
             compiled_before().add(key)
             with suppress(OSError), _file().open("a") as file:
                 file.write(f"{key}\n")
+
+
+def in_turn(compiler: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
+    """Compile a kernel in one process at a time: others that need it meanwhile wait, and load what that one keeps.
+
+    A kernel is held while those that it calls are compiled. None of these calls it, so that no two processes wait for
+    each other.
+    """
+
+    def compile_in_turn(types: Any) -> Any:
+        with compiler_lock, _turn(zlib.crc32(name.encode())):
+            return compiler(types)
+
+    return compile_in_turn
+
+
+@contextmanager
+def _turn(byte: int) -> Iterator[None]:
+    """Hold a byte of a file that all processes share, where the system and the disk know of such locks."""
+    with suppress(ImportError, OSError):
+        from fcntl import LOCK_EX, lockf
+
+        lockf(_shared(), LOCK_EX, 1, byte)
+    try:
+        yield
+    finally:
+        with suppress(ImportError, OSError):
+            from fcntl import LOCK_UN, lockf
+
+            lockf(_shared(), LOCK_UN, 1, byte)
+
+
+@cache
+def _shared() -> int:
+    """It stays open: to close a file gives up all locks that a process has on it."""
+    return os.open(_file().with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o666)
 
 
 def _file() -> Path:

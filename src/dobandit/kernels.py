@@ -105,9 +105,11 @@ class Kernel:
                 module[name] = module[name].compiled
         twin = _renamed(self.py_func, module, self.py_func.__qualname__)
         try:
-            return njit(cache=True, **self.options)(twin)
+            compiled = njit(cache=True, **self.options)(twin)
         except RuntimeError:  # no folder where compiled kernels could be kept: compile anew in every process
             return njit(**self.options)(twin)
+        compiled.compile = compile_mode.in_turn(compiled.compile, f"{twin.__module__}.{twin.__qualname__}")
+        return compiled
 
 
 @cache

@@ -34,7 +34,6 @@ LINEAR_POLICIES = [
     BGLMOFU(radius_scale=0.1),
     BGLMOFU(radius_scale=0.1, initial=15, region="boxed"),
     BLMLR(radius_scale=0.1, region="boxed", oracle="greedy"),
-    BLMLR(radius_scale=0.1, region="boxed", oracle="greedy"),
 ]
 ANY_POLICIES = [UCB(), UCB(scale=0.1), EpsilonGreedy(0.1), EpsilonGreedy(1.0), Random()]
 GENERAL_POLICIES = [BGLMOFU(radius_scale=0.02, initial=25, kappa=0.1), BGLMOFU(radius_scale=0.1, initial=0, kappa=0.1)]

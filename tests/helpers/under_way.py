@@ -19,7 +19,6 @@ LINEAR = {
     "BLMLR": BLMLR(radius_scale=0.1),
     "BLMLR boxed": BLMLR(radius_scale=0.1, region="boxed", oracle="exhaustive"),
     "BLMLR search": BLMLR(radius_scale=0.1, region="boxed", oracle="greedy"),
-    "BLMLR greedy": BLMLR(radius_scale=0.1, region="boxed", oracle="greedy"),
     "BLMOFU": BGLMOFU(radius_scale=0.1, initial=2),
     "BLMOFU boxed": BGLMOFU(radius_scale=0.1, initial=2, region="boxed", oracle="exhaustive"),
 }

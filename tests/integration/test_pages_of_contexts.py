@@ -1,5 +1,6 @@
 """Pages of an experiment with a context: whatever they say of what to set names the context that it is said of."""
 
+import math
 import re
 import time
 
@@ -18,6 +19,11 @@ BEST = {0: "email", 1: "banner"}  # what to set, by mobile: each does harm in th
 ROUNDS = {0: 300, 1: 5700}
 
 
+def patient():
+    """A visitor who waits for all answers, however busy the machine is."""
+    return Visit(page_seconds=math.inf, newer_seconds=math.inf)
+
+
 def shop_rows():
     """A tenth of the rounds sets nothing; the others set either. The target is 1 just as often as the world says."""
     for mobile, rounds in ROUNDS.items():
@@ -33,7 +39,7 @@ def shop_rows():
 
 @pytest.fixture(scope="module")
 def shop():
-    visit = Visit()
+    visit = patient()
     edges = [(name, "y") for name in ("mobile", "email", "banner")]
     graph = CausalGraph(edges, target="y", controllable=["email", "banner"], context=["mobile"])
     visit.experiment = create_experiment(
@@ -120,7 +126,7 @@ def bits(i, number):
 
 
 def test_of_many_contexts_those_seen_most_often_are_shown_and_no_more():
-    visit = Visit()
+    visit = patient()
     seen = {bits(i, 5): 1 + (7 * i) % 31 for i in range(30)}
     experiment = crowd(visit, 5, seen.items())
     rows = rows_of(snapshot_of(experiment, visit.storage.find("crowd"), 0.0))
@@ -138,7 +144,7 @@ def test_of_many_contexts_those_seen_most_often_are_shown_and_no_more():
 
 
 def test_where_one_set_is_best_in_every_context_that_was_seen_the_card_says_so():
-    visit = Visit()
+    visit = patient()
     crowd(visit, 2, [((0, 1), 10), ((1, 1), 30)])
     visit.get("/experiments/1")
     card = harmless(visit.get("/").text).text
@@ -150,7 +156,7 @@ def test_where_one_set_is_best_in_every_context_that_was_seen_the_card_says_so()
 
 
 def test_where_no_context_was_seen_wholly_zeros_are_shown_and_named():
-    visit = Visit()
+    visit = patient()
     crowd(visit, 2, [((1, None), 10), ((None, 1), 10)])
     text = visit.get("/experiments/1").text
     assert "Where c0 = 0, c1 = 0: set mail:" in text
@@ -160,7 +166,7 @@ def test_where_no_context_was_seen_wholly_zeros_are_shown_and_named():
 
 
 def test_before_the_first_round_no_context_is_spoken_of():
-    visit = Visit()
+    visit = patient()
     crowd(visit, 2, [])
     text = visit.get("/experiments/1").text
     assert "Nothing was told yet" in text

@@ -60,7 +60,6 @@ class TestLinearRegression(FamilySuite):
         BLMLR(radius_scale=0.1, clipped=True),
         BLMLR(radius_scale=0.1, region="boxed", radius="lemma", clipped=True),
         BLMLR(radius_scale=0.1, region="boxed", oracle="greedy"),
-        BLMLR(radius_scale=0.1, region="boxed", oracle="greedy"),
     )
 
 

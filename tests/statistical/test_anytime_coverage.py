@@ -90,7 +90,7 @@ def test_a_node_s_set_holds_its_weights(name, greedy):
 @pytest.mark.parametrize("name", LINKS)
 def test_a_node_s_intervals_hold_where_rows_come_as_counts(name):
     """Batches of one pattern each, mostly the one with the largest share of ones so far."""
-    runs, link = 300 * THOROUGH, LINKS[name]
+    runs, link = 120 * THOROUGH, LINKS[name]
     graph = CausalGraph([("A", "Y"), ("B", "Y"), ("C", "Y")], target="Y")
     rows = np.array([[1, i & 1, (i >> 1) & 1, i >> 2] for i in range(8)], dtype=float)
     p, missed = link.probability(rows @ [*WEIGHTS[name], 0.2]), 0
