@@ -158,7 +158,10 @@ def ways_out(graph: CausalGraph, witness: Witness, rule: Rule = admissible, lear
 
     learner  whether a policy is at work, which could learn mechanisms, set a variable always, or do without the graph
     """
-    ways = ["learn how variables answer to each set, with links that are learned: policy='causal-ucb'"] * learner
+    ways = []
+    if learner:
+        typed = keyword("policy", "causal-ucb")
+        ways.append(f"learn how variables answer to each set, with links that are learned: {typed}")
     try:
         found = smallest_to_hide(graph, rule) if len(graph) <= _MOST_FOR_ADVICE else None
     except GraphError:  # too many to say which
