@@ -27,9 +27,9 @@ def test_a_learner_on_a_hundred_nodes_sets_what_helps(region):
 def test_a_learner_that_searches_learns():
     model = dob.random_model("layered", 40, seed=2)
     best = dob.solve(model, 4).value
-    learner = dob.BLMLR(radius_scale=0.02, region="boxed", oracle="greedy").start(model.graph, 4, horizon=1500, seed=1)
+    learner = dob.BLMLR(radius_scale=0.02, region="boxed", oracle="greedy").start(model.graph, 4, horizon=800, seed=1)
     rewards, values = [], {}
-    for number in range(1500):
+    for number in range(800):
         action = learner.propose()
         assert len(action) == 4
         if tuple(action) not in values:
