@@ -19,6 +19,7 @@ def answers():
     ranking = dob.rank(GRAPH, ROWS, budget=1)
     named = {"trial": trial, "told": told, "experiment": experiment, "status": experiment.status()}
     named |= {"explanation": experiment.explain(trial), "diagnosis": experiment.diagnose()}
+    named |= {"recommendation": experiment.recommend(), "learner's best": experiment.learner.best()}
     return named | {"best": experiment.best_observed(), "ranking": ranking, "fit": ranking.fit}
 
 
@@ -31,14 +32,22 @@ def test_answers_are_printed_in_words_and_shown_in_notebooks():
         "status": "experiment printed in memory, with causal-ucb\n  trials: 4 told, 0 pending",
         "explanation": "trial 2: set ",
         "diagnosis": "62 rounds with CausalUCB.",
+        "recommendation": "Set ad: buy may rise by 0.81 (",
+        "learner's best": "  ad = 1: ",
         "best": "ad = 1: 1.000 (",
-        "ranking": "Setting ad = 1 looks best: E[buy] is ",
+        "ranking": "The best 3 of 3 sets, from 60 rounds\n",
         "fit": "60 rounds\n  ",
     }
     for name, answer in answers().items():
         assert str(answer).startswith(beginnings[name]), name
         assert not str(answer).startswith(type(answer).__name__ + "("), name
-        assert answer._repr_html_().startswith("<pre>"), name
+        assert answer._repr_html_().startswith("<svg" if name == "ranking" else "<pre>"), name
+
+
+def test_a_list_of_experiments_fits_a_screen():
+    storage = MemoryStorage()
+    dob.create_experiment("listed", GRAPH, 1, storage=storage, seed=0)
+    assert repr(dob.list_experiments(storage)) == "[StoredExperiment(id=1, name='listed', trials=0, closed=0)]"
 
 
 def test_names_are_harmless_in_a_notebook():
@@ -49,5 +58,5 @@ def test_names_are_harmless_in_a_notebook():
 
 def test_a_ranking_is_a_frame():
     frame = pytest.importorskip("pandas") and dob.rank(GRAPH, ROWS, budget=1).to_pandas()
-    assert frame["set"].tolist()[0] == "ad = 1"
-    assert frame["rounds"].tolist()[0] == 30
+    assert frame["do.ad"].tolist()[0] == 1
+    assert frame["observed.rounds"].tolist()[0] == 30
