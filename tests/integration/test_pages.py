@@ -300,6 +300,9 @@ def test_trials_of_many_rounds_and_contexts_and_numbers():
     assert "Is this right?" in visit.post("/experiments/1/today/1", status=200, rows=rows).text
     visit.post("/experiments/1/today/1", rows=rows, step="tell", issued="1")
     assert crowd.trial(1)["rounds"] == 10
+    table = harmless(visit.get("/experiments/1/trials/1").text).text
+    assert "What was seen in 10 rounds" in table
+    assert re.search(r"mail mobile buy count ([01]) 0 0 6 \1 0 1 4", table), table
     assert visit.get("/experiments/1", c0="1").status_code == 200
     smooth = create_experiment("smooth", GRAPH, budget=1, storage=visit.storage, seed=0, continuous=True, policy="ucb")
     trial = smooth.ask()

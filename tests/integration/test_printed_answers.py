@@ -19,6 +19,7 @@ def answers():
     ranking = dob.rank(GRAPH, ROWS, budget=1)
     named = {"trial": trial, "told": told, "experiment": experiment, "status": experiment.status()}
     named |= {"explanation": experiment.explain(trial), "diagnosis": experiment.diagnose()}
+    named |= {"recommendation": experiment.recommend(), "learner's best": experiment.learner.best()}
     return named | {"best": experiment.best_observed(), "ranking": ranking, "fit": ranking.fit}
 
 
@@ -31,6 +32,8 @@ def test_answers_are_printed_in_words_and_shown_in_notebooks():
         "status": "experiment printed in memory, with causal-ucb\n  trials: 4 told, 0 pending",
         "explanation": "trial 2: set ",
         "diagnosis": "62 rounds with CausalUCB.",
+        "recommendation": "Set ad: buy may rise by 0.81 (",
+        "learner's best": "  ad = 1: ",
         "best": "ad = 1: 1.000 (",
         "ranking": "The best 3 of 3 sets, from 60 rounds\n",
         "fit": "60 rounds\n  ",
@@ -41,7 +44,19 @@ def test_answers_are_printed_in_words_and_shown_in_notebooks():
         assert answer._repr_html_().startswith("<svg" if name == "ranking" else "<pre>"), name
 
 
+def test_a_list_of_experiments_fits_a_screen():
+    storage = MemoryStorage()
+    dob.create_experiment("listed", GRAPH, 1, storage=storage, seed=0)
+    assert repr(dob.list_experiments(storage)) == "[StoredExperiment(id=1, name='listed', trials=0, closed=0)]"
+
+
 def test_names_are_harmless_in_a_notebook():
     graph = dob.CausalGraph([("<b>", "buy")], target="buy")
     trial = dob.create_experiment("markup", graph, 1, storage=MemoryStorage(), seed=0).ask(available=["<b>"])
     assert "<b>" not in trial._repr_html_()
+
+
+def test_a_ranking_is_a_frame():
+    frame = pytest.importorskip("pandas") and dob.rank(GRAPH, ROWS, budget=1).to_pandas()
+    assert frame["do.ad"].tolist()[0] == 1
+    assert frame["observed.rounds"].tolist()[0] == 30

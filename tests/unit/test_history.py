@@ -121,6 +121,7 @@ def test_variables_may_be_called_do_and_observation():
         ("X1,Y\n1,1\n1\n", 3, "each of the 2 columns, but this one has 1"),
         ("X1,Y\n1,1\n1,1,1\n", 3, "each of the 2 columns, but this one has 3"),
         ("X1,Y\n\n\n1,2\n", 4, "'Y' must be 0 or 1, but got 2"),
+        ("X1,Y\n1,7\n", 2, "'Y' must be 0 or 1, but got 7. If it is an amount"),
         ("X1,Y\n1,maybe\n", 2, "'Y' must be 0 or 1, but got 'maybe'"),
         ("X1,Y\n1,0_1\n", 2, "'Y' must be 0 or 1, but got '0_1'"),
         ("X1,Y\n1,inf\n", 2, "'Y' must be 0 or 1"),
@@ -163,7 +164,7 @@ def test_categories_and_amounts_are_refused_once_per_column(prefix):
         colours, prices = str(refused(source)).splitlines()
         assert colours.startswith(f"{unit}: the value of '{prefix}X1' must be 0 or 1, but got 'red', 'green', 'blue', ")
         assert "make a column of 0 and 1 for each of them" in colours
-        assert prices.startswith(f"{unit}: the value of '{prefix}X2' must be 0 or 1, but got 3.7, 12.5, 2.0, 9.0. ")
+        assert prices.startswith(f"{unit}: the value of '{prefix}X2' must be 0 or 1, but got 3.7, 12.5, 2, 9. ")
         assert "cut it at a number: 1 above it, and 0 below" in prices
 
 

@@ -107,7 +107,26 @@ def test_arrow_tables_and_lists_in_parquet_are_read(tmp_path):
 
 def test_polars_is_read():
     polars = pytest.importorskip("polars")
-    assert read_past(polars.DataFrame([(1, 0, 1, 0), (0, 0, 1, 1)], schema=NAMES, orient="row")).rounds == 2
+    frame = polars.DataFrame([(1, 0, 1, 0), (0, 0, 1, 1)], schema=NAMES, orient="row")
+    assert read_past(frame).rounds == 2
+    with pytest.raises(ExperimentError, match=r"got LazyFrame. Give frame.collect\(\)."):
+        read_past(frame.lazy())
+
+
+class Lazy:
+    """What is worked out when it is collected, and warns before."""
+
+    @property
+    def columns(self):
+        raise AssertionError("a lazy frame was asked for its columns")
+
+    def collect(self):
+        return self
+
+
+def test_a_lazy_frame_is_to_be_collected():
+    with pytest.raises(ExperimentError, match=r"got Lazy. Give frame.collect\(\)."):
+        read_past(Lazy())
 
 
 def test_counts_and_repeated_rows_are_the_same_and_trials_hold_every_round_once():

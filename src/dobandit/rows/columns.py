@@ -202,7 +202,7 @@ class Columns:
     def on_refused(self, column: str, values: Sequence[object]) -> str:
         """What to do with a column, or a variable, that has such values."""
         allowed = "a number from 0 to 1" if self.continuous else "0 or 1"
-        several = ", ".join(map(shown, values[:_MOST_SHOWN])) + (", ..." if len(values) > _MOST_SHOWN else "")
+        several = ", ".join(map(_as_typed, values[:_MOST_SHOWN])) + (", ..." if len(values) > _MOST_SHOWN else "")
         return f"the value of {column!r} must be {allowed}, but got {several}.{self._way_out(column, values)}"
 
     def _way_out(self, column: str, values: Sequence[object]) -> str:
@@ -361,3 +361,8 @@ def split_batch(observation: str, counts: str | None) -> tuple[list[str], list[i
         f"a trial of many rounds has a list of rows and as many counts above 0, but one has {shown(counts)}. "
         "The log is damaged: restore it from a backup."
     )
+
+
+def _as_typed(value: object) -> str:
+    """A value for a message; a whole number without the .0 that it has as a float."""
+    return f"{value:.0f}" if type(value) is float and value.is_integer() and abs(value) < 1e15 else shown(value)

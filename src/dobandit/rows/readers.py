@@ -170,9 +170,10 @@ def _rows_of(
         return "row", enumerate(rows), Header(header, columns, passed)
     single = isinstance(source, (Mapping, bytes)) or getattr(source, "ndim", None) == 0
     if single or not isinstance(source, Iterable):
+        way_out = " Give frame.collect()." if callable(getattr(source, "collect", None)) else ""
         raise ExperimentError(
             "rounds come as the path of a CSV or Parquet file, an open text file, a DataFrame or a list of rows, but "
-            f"got {type(source).__name__}."
+            f"got {type(source).__name__}.{way_out}"
         )
     return "row", enumerate(source), _Mappings(columns, passed, of_trial=of_trial)
 
@@ -230,7 +231,7 @@ Cells = tuple[list[Any], Iterable[tuple[Any, ...]]]  # of a table: its columns' 
 
 def is_frame(source: Any) -> bool:
     """Whether this is a frame of pandas, Polars or the like, or an Arrow table."""
-    if not hasattr(source, "columns"):
+    if not hasattr(type(source), "columns"):  # of the type: a lazy frame would work its columns out
         return False
     from narwhals.dependencies import is_into_dataframe
 

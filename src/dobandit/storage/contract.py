@@ -35,6 +35,10 @@ class StoredExperiment(NamedTuple):
     trials: int  # how many there are: the next number
     closed: int  # how many of them are closed: the next position
 
+    def __repr__(self) -> str:
+        """Without the document, which fills a screen."""
+        return f"StoredExperiment(id={self.id}, name={self.name!r}, trials={self.trials}, closed={self.closed})"
+
 
 class Writer(Books):
     """One experiment, with nobody else writing to it. What is done here is stored together, or not at all."""
