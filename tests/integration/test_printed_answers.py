@@ -19,7 +19,8 @@ def answers():
     ranking = dob.rank(GRAPH, ROWS, budget=1)
     named = {"trial": trial, "told": told, "experiment": experiment, "status": experiment.status()}
     named |= {"explanation": experiment.explain(trial), "diagnosis": experiment.diagnose()}
-    return named | {"best": experiment.best_observed(), "ranking": ranking, "fit": ranking.fit}
+    named |= {"best": experiment.best_observed(), "recommendation": experiment.recommend()}
+    return named | {"ranking": ranking, "fit": ranking.fit}
 
 
 @pytest.mark.filterwarnings("ignore::dobandit.errors.DobanditWarning")
@@ -32,13 +33,14 @@ def test_answers_are_printed_in_words_and_shown_in_notebooks():
         "explanation": "trial 2: set ",
         "diagnosis": "62 rounds with CausalUCB.",
         "best": "ad = 1: 1.000 (",
-        "ranking": "Setting ad = 1 looks best: E[buy] is ",
+        "recommendation": "Set ad: buy ",
+        "ranking": "The best 3 of 3 sets, from 60 rounds\n",
         "fit": "60 rounds\n  ",
     }
     for name, answer in answers().items():
         assert str(answer).startswith(beginnings[name]), name
         assert not str(answer).startswith(type(answer).__name__ + "("), name
-        assert answer._repr_html_().startswith("<pre>"), name
+        assert answer._repr_html_().startswith("<svg" if name == "ranking" else "<pre>"), name
 
 
 def test_names_are_harmless_in_a_notebook():

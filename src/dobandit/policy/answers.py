@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from dobandit.policy.engine import Array, Interval
+from dobandit.texts import as_html, setting_words, with_interval
 
 NEXT_TO_NOTHING = 0.02  # an effect on E[target] that is not worth mentioning
 
@@ -193,3 +194,10 @@ class Recommendation(NamedTuple):
     interval_words: str = ""
     doubts: tuple[str, ...] = ()
     sentence: str = ""
+
+    def __str__(self) -> str:
+        said = self.sentence or f"{setting_words(self.do)}: {with_interval(self.value, *self.interval)}"
+        return "\n".join([said, *(f"note: {warning}" for warning in self.warnings)])
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
