@@ -92,24 +92,23 @@ class Definition:
 
         return Learner(self.policy, self.problem)
 
-    @property
+    @cached_property
     def lease(self) -> float | None:
         return lease_seconds(self.document["lease"])
 
-    @property
+    @cached_property
     def seed(self) -> int:
         return int(self.document["seed"])
 
-    @property
+    @cached_property
     def control(self) -> float:
         """The share of rounds in which nothing is set."""
         return float(self._said("control"))
 
-    @property
+    @cached_property
     def stop_within(self) -> float | None:
         """The experiment may stop when no allowed action can be better than the recommended one by more than this."""
-        within: float | None = self._said("stop_within")
-        return within
+        return self._said("stop_within")  # type: ignore[no-any-return]
 
     @property
     def policy_text(self) -> str:
