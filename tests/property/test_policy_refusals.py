@@ -80,13 +80,14 @@ def test_an_inadmissible_graph_is_refused_with_its_witness(case):
         policy.start(INADMISSIBLE, 1)
 
 
-@pytest.mark.parametrize("policy", [BGLMOFU(initial=3), dob.CausalUCB()])
-def test_hidden_variables_that_are_shared_are_refused_with_another_link(policy):
+def test_hidden_variables_that_are_shared_are_refused_with_another_link_or_answer_by_mechanisms():
     graph = CausalGraph([("U", "a"), ("U", "c"), ("a", "Y"), ("c", "Y")], target="Y", latent=["U"])
     with pytest.raises(ModelError, match="linear models only"):
-        policy.start(graph, 1, links=LOGISTIC)
+        BGLMOFU(initial=3).start(graph, 1, links=LOGISTIC)
     with pytest.raises(ModelError, match="'Y' has the"):
-        policy.start(graph, 1, links={"Y": "exponential"})
+        BGLMOFU(initial=3).start(graph, 1, links={"Y": "exponential"})
+    for links in (LOGISTIC, {"Y": "exponential"}):
+        assert dob.CausalUCB().start(graph, 1, links=links).propose().keys() <= {"a", "c"}
 
 
 @pytest.mark.parametrize("policy", [BGLMOFU(initial=3), UCB()])
