@@ -228,4 +228,5 @@ def test_a_study_on_a_world_with_hidden_causes_that_cannot_be_removed():
     regret = {label: result.summary_of(label).mean for label in result.labels}
     assert regret["UCB (pruned)"] < regret["UCB"]
     with pytest.raises(GraphError, match="policy='ucb'"):
-        dob.simulate(world, ["causal-ucb"], 10, 1, rules)
+        dob.simulate(world, ["blm-lr"], 10, 1, rules)
+    assert dob.simulate(world, ["causal-ucb"], 10, 1, rules, workers=1).labels
