@@ -45,6 +45,7 @@ _HOME = {
     "find_best": "dobandit.simulation.find_best",
     "BestFound": "dobandit.simulation.find_best",
     "EpsilonGreedy": "dobandit.policy.arms",
+    "ThompsonSampling": "dobandit.policy.arms",
     "Fixed": "dobandit.policy.yardsticks",
     "Random": "dobandit.policy.yardsticks",
     "Oracle": "dobandit.policy.yardsticks",
@@ -108,6 +109,7 @@ if TYPE_CHECKING:
     from dobandit.policy.arms import KLUCB as KLUCB
     from dobandit.policy.arms import UCB as UCB
     from dobandit.policy.arms import EpsilonGreedy as EpsilonGreedy
+    from dobandit.policy.arms import ThompsonSampling as ThompsonSampling
     from dobandit.policy.best_set import BestSet as BestSet
     from dobandit.policy.causal_ucb import CausalTS as CausalTS
     from dobandit.policy.causal_ucb import CausalUCB as CausalUCB

@@ -7,7 +7,19 @@ import itertools
 import numpy as np
 import pytest
 
-from dobandit import BGLMOFU, BLMLR, KLUCB, UCB, BinaryGLM, CausalGraph, EpsilonGreedy, Fixed, Oracle, Random
+from dobandit import (
+    BGLMOFU,
+    BLMLR,
+    KLUCB,
+    UCB,
+    BinaryGLM,
+    CausalGraph,
+    EpsilonGreedy,
+    Fixed,
+    Oracle,
+    Random,
+    ThompsonSampling,
+)
 from dobandit.model.links import exponential, logistic
 from dobandit.policy.engine import Rounds, Situation
 from helpers.worlds import ARCTAN
@@ -45,6 +57,7 @@ CASES = [
     Case("BGLMOFU custom", lambda g, k: BGLMOFU(radius_scale=0.1, initial=4, kappa=0.1), ARCTAN),
     Case("UCB", lambda g, k: UCB(scale=0.5)),
     Case("KL-UCB", lambda g, k: KLUCB()),
+    Case("Thompson sampling", lambda g, k: ThompsonSampling()),
     Case("eps-greedy", lambda g, k: EpsilonGreedy(0.2)),
     Case("Fixed", lambda g, k: Fixed(g.controllable[:k])),
     Case("Random", lambda g, k: Random()),

@@ -87,6 +87,7 @@ def test_draws_are_spread_as_the_bonus_of_causal_ucb_says(links):
         drawn = np.array([row[action] for row in rows])
         value = engine.predict(action, no_context(len(learner.graph))).value
         error = (index[action] - value) / 2  # CausalUCB adds two standard errors
+        error /= np.sqrt(1.5) if links == "auto" else 1.0  # a row of a table counts as one and a half
         assert drawn.mean() == pytest.approx(value, abs=0.25 * error + 0.01)
         assert drawn.std() == pytest.approx(error, rel=0.25)
 

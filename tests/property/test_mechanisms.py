@@ -7,10 +7,11 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from dobandit import CausalGraph
+from dobandit import CausalGraph, CausalUCB
+from dobandit.estimation.mixture import TABLE
 from dobandit.graph.hiding import reduced
 from dobandit.graph.interventional_borders import bits
-from dobandit.graph.mechanisms import mechanisms_of
+from dobandit.graph.mechanisms import Mechanism, mechanisms_of
 
 
 class World:
@@ -33,7 +34,7 @@ class World:
         edges = [(names[p], names[v]) for v in range(self.n) for p in self.parents[v]]
         edges += [(f"U{i}", names[v]) for i, pair in enumerate(pairs) for v in pair]
         whole = CausalGraph(edges, target=names[-1], nodes=names, latent=[f"U{i}" for i in range(hidden)])
-        self.graph = reduced(whole)
+        self.whole, self.graph = whole, reduced(whole)
         self.mechanisms = mechanisms_of(whole, self.graph)
         self.place = {self.graph.index(name): v for v, name in enumerate(names)}  # of an id
 
@@ -148,3 +149,36 @@ def test_no_mechanism_is_counted_twice_and_none_is_missing(seed):
     found = world.mechanisms.of_sets(mask for mask in masks if not mask >> target & 1)
     assert {(one.node, frozenset(bits(one.component))) for one in found} == expected
     assert len(found) == len(expected)
+
+
+def told_exactly(world):
+    """A learner whose cells have seen very many rounds, with the true shares."""
+    learner = CausalUCB().start(
+        world.whole, world.n - 1, effects="any", levers=dict.fromkeys(world.whole.controllable, (0, 1))
+    )
+    state, regimes = learner.engine.state, learner.engine.believed.regimes
+    ids = range(1, len(world.graph) + 1)
+    own = [
+        Mechanism(v, 1 << v, tuple(sorted(map(world.graph.index, world.graph.parents(world.graph.nodes[v - 1])))))
+        for v in ids
+    ]
+    state.members["weight"].reshape(-1, 4)[:] = np.arange(4) == TABLE
+    for do in world.actions():
+        joint = world.joint(do)
+        for node, one in enumerate([*own, *regimes.further], start=1):
+            causes = [world.place[c] for c in one.causes]
+            for k in range(1 << len(causes) if world.mechanisms.shows(world.mask(do), one) else 0):
+                cell = state.cells[state.nodes["cell"][node] + k]
+                values = [k >> j & 1 for j in range(len(causes))]
+                if not cell["seen"] and (p := conditional(joint, world.place[one.node], causes, values)) is not None:
+                    cell["seen"], cell["total"] = 1e12, 1e12 * p
+    return learner
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_predictions_from_the_true_mechanisms_are_those_of_enumeration(seed):
+    world = World(seed)
+    learner = told_exactly(world)
+    for do in world.actions():
+        expected = world.joint(do).sum(axis=tuple(range(world.n - 1)))[1]
+        assert learner.predict({f"V{v}": value for v, value in do.items()}).value == pytest.approx(expected, abs=1e-9)

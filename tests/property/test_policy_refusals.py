@@ -84,7 +84,7 @@ def test_hidden_variables_that_are_shared_are_refused_with_another_link():
     policy = BGLMOFU(initial=3)
     graph = CausalGraph([("U", "a"), ("U", "c"), ("a", "Y"), ("c", "Y")], target="Y", latent=["U"])
     with pytest.raises(ModelError, match="linear models only"):
-        policy.start(graph, 1, links=LOGISTIC)
+        BGLMOFU(initial=3).start(graph, 1, links=LOGISTIC)
     with pytest.raises(ModelError, match="'Y' has the"):
         policy.start(graph, 1, links={"Y": "exponential"})
     learner = dob.CausalUCB().start(graph, 1, links=LOGISTIC)

@@ -24,6 +24,7 @@ from dobandit import (
     Fixed,
     Oracle,
     Random,
+    ThompsonSampling,
 )
 from dobandit.errors import PolicyError
 from dobandit.policy.engine import Action, Choice, Estimate, Rounds
@@ -76,7 +77,15 @@ class TestMaximumLikelihood(FamilySuite):
 
 
 class TestArms(FamilySuite):
-    policies = (UCB(), UCB(scale=0.1), KLUCB(), KLUCB(c=3.0), EpsilonGreedy(), EpsilonGreedy(epsilon=1.0))
+    policies = (
+        UCB(),
+        UCB(scale=0.1),
+        KLUCB(),
+        KLUCB(c=3.0),
+        ThompsonSampling(),
+        EpsilonGreedy(),
+        EpsilonGreedy(epsilon=1.0),
+    )
 
 
 class TestAnswerSeekers(PolicySuite):

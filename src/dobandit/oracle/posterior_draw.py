@@ -4,7 +4,10 @@ z: standard normal numbers, from the round's uniform ones.  A: the covariance of
 straight   theta + L z, and of it theta . v for each pattern v
 curved     f((theta + L z) . v)
 own lines  like straight, with the same z in every segment: a round is in one of them
-table      p(v) + sqrt(Var p(v)) z, held within [0, 1]: a number per pattern
+table      Beta(a, b) for each pattern; a: 1.5 for each of its rows with a 1, and the imagined ones; b: the same of 0.
+           If a row counted once, what looks bad would be tried for longer than pays
+A line or a curve that is drawn beyond 0 or 1 is held off them by a little, less for patterns seen more often, so that
+of patterns drawn as sure the one that was seen to be is played.
 Where a node is a mixture, one member is drawn by its weight, and speaks for the node in this round. The plain index, of
 intervals and of what looks best, is that of the evaluator inside.
 """
@@ -18,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dobandit.estimation.cholesky import factorise
-from dobandit.estimation.mixture import CURVED, OWN_LINES, TABLE, context_bits
+from dobandit.estimation.mixture import BACK, CURVED, EVEN, OWN_LINES, TABLE, context_bits, within
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.ordering import offsets
 from dobandit.kernels import inlined, kernel, record
@@ -28,8 +31,11 @@ from dobandit.oracle.exact_pass import exact_index, score_exactly
 from dobandit.oracle.mean_field import fill_nodes, mean_field_index, score_means
 from dobandit.oracle.node_tables import fill_tables
 
-_MOST_DRAWN = 64  # numbers per node: patterns beyond share them
+_MOST_DRAWN = 64  # patterns per node with numbers of their own: those beyond share them
 _TINY = 1e-12
+_BOLD = 1.5  # rows that a row of a table counts as
+_OFF = 1e-3  # how far draws are held off 0 and 1 where no row was seen
+_HALF = 2.0**26  # of a uniform number's digits
 # Of a table: where a node's numbers begin among the round's, and how many there are; the first draws the member.
 ROOM = record(first="i8", count="i8")
 
@@ -49,7 +55,7 @@ def sampled(graph: CausalGraph, joint: Any) -> Sampled:
     tables = joint.tables.tables
     sizes = np.diff(graph.arrays.parent_ptr)[tables["node"]]
     rooms = np.zeros(len(sizes), ROOM)
-    rooms["count"] = 1 + np.maximum(sizes, np.minimum(tables["patterns"], _MOST_DRAWN))
+    rooms["count"] = 1 + np.maximum(sizes, 2 * np.minimum(tables["patterns"], _MOST_DRAWN))
     rooms["first"] = 1 + offsets(rooms["count"])[:-1]
     widest = max(int(sizes.max(initial=1)), 1)
     return Sampled(joint.actions, joint, rooms, np.zeros(widest * widest), np.zeros(widest))
@@ -94,40 +100,66 @@ def draw_line(node: Any, slots: Any, pairs: Any, curved: bool, factor: Any, line
         line[i] = total
 
 
+@inlined
+def draw_gamma(shape: float, u: float) -> float:
+    """A gamma number: that of shape + 1 by Wilson and Hilferty's cube, times a power that makes it one of `shape`. The
+    upper half of u's digits makes the one, the lower half the other."""
+    upper = math.floor(u * _HALF)
+    above, lower = shape + 1.0, (u * _HALF - upper) + 0.5 / _HALF
+    root = 1.0 - 1.0 / (9.0 * above) + normal((upper + 0.5) / _HALF) / (3.0 * math.sqrt(above))
+    return above * max(root, 0.0) ** 3 * lower ** (1.0 / shape)
+
+
+@inlined
+def draw_beta(a: float, b: float, one: float, other: float) -> float:
+    """A draw from Beta(a, b) by two uniform numbers."""
+    ones, zeros = draw_gamma(a, one), draw_gamma(b, other)
+    return ones / (ones + zeros) if ones + zeros > 0.0 else a / (a + b)
+
+
+@inlined
+def draw_share(cell: Any, p: float, one: float, other: float) -> float:
+    """A draw from a cell's distribution, whose mean is p, by two uniform numbers."""
+    rows, more = cell["seen"] + BACK + EVEN, _BOLD - 1.0
+    ones, zeros = more * cell["total"], more * (cell["seen"] - cell["total"])
+    return draw_beta(p * rows + ones, (1.0 - p) * rows + zeros, one, other)
+
+
 @kernel
 def draw_node(
-    nodes: Any, slots: Any, pairs: Any, points: Any, members: Any, table: Any, mean: Any, patterns: Any, room: Any,
-    factor: Any, line: Any, draws: Any,
+    nodes: Any, slots: Any, pairs: Any, cells: Any, points: Any, members: Any, table: Any, mean: Any, patterns: Any,
+    room: Any, factor: Any, line: Any, draws: Any,
 ) -> None:  # fmt: skip
     """Put a sample of every pattern of a node into `mean`; `line` is that of the weights, where it is a line."""
     v, base, end = table["node"], table["first"], table["first"] + table["patterns"]
-    node, first, member = nodes[v], room["first"], 0
+    node, first, member, tabulated = nodes[v], room["first"], 0, False
     if len(members) > 0:
-        member, left = -1, draws[first]
+        member, left, tabulated = -1, draws[first], members[4 * v + TABLE]["there"] > 0
         for k in range(4):
             if members[4 * v + k]["there"] and (member < 0 or left >= 0.0):
                 member = k
                 left -= members[4 * v + k]["weight"]
     if member == TABLE:
         for cell in range(base, end):
-            z = normal(draws[first + 1 + (cell - base) % (room["count"] - 1)])
-            p = patterns[cell]["table"] + math.sqrt(patterns[cell]["spread"]) * z
-            mean[cell] = min(max(p, 0.0), 1.0)
+            at = first + 1 + 2 * (cell - base) % (room["count"] - 1)
+            own = cells[node["cell"] + cell - base]
+            mean[cell] = draw_share(own, patterns[cell]["table"], draws[at], draws[at + 1])
         return
     context = context_bits(nodes, slots, v) if member == OWN_LINES else 0
-    rest, part, own = (end - base - 1) & ~context, 0, node["segments"]  # part: the context's bits of a pattern
+    rest, part, segment = (end - base - 1) & ~context, 0, node["segments"]  # part: the context's bits of a pattern
     while True:  # the only line, or that of each segment
-        drawn = nodes[own] if member == OWN_LINES else node
+        drawn = nodes[segment] if member == OWN_LINES else node
         draw_line(drawn, slots, pairs, member == CURVED, factor, line, draws, first + 1)
         i = 0
         while end > base:
             x = line_at(node, line, part + i)
             p = value_at(node, points, x) if member == CURVED else x
-            mean[base + part + i] = min(max(p, 0.0), 1.0)
+            seen = cells[node["cell"] + part + i]["seen"] if tabulated else 0.0
+            mean[base + part + i] = within(p, _OFF / (seen + 1.0) if tabulated else 0.0)
             i = (i - rest) & rest
             if i == 0:
                 break
-        part, own = (part - context) & context, own + 1
+        part, segment = (part - context) & context, segment + 1
         if part == 0:
             return
 
@@ -147,12 +179,13 @@ def line_at(node: Any, line: Any, pattern: int) -> float:
 def draw_nodes(belief: Any, tables: Any, rooms: Any, factor: Any, line: Any, draws: Any, lines: Any) -> None:
     """A sample of every node; lines: by slot, where the weights of nodes without a table go."""
     nodes, slots, pairs, points, members = belief.nodes, belief.slots, belief.pairs, belief.points, belief.members
-    mean, patterns = tables.mean, tables.patterns
+    mean, patterns, cells = tables.mean, tables.patterns, belief.cells
     for i in range(len(rooms)):
         table = tables.tables[i]
         node = nodes[table["node"]]
         if node["width"] > 0:
-            draw_node(nodes, slots, pairs, points, members, table, mean, patterns, rooms[i], factor, line, draws)
+            room = rooms[i]
+            draw_node(nodes, slots, pairs, cells, points, members, table, mean, patterns, room, factor, line, draws)
             if table["patterns"] == 0:
                 for j in range(node["width"]):
                     lines[node["start"] + j]["line"] = line[j]

@@ -1,5 +1,6 @@
 """Policies that treat each action as an arm and ignore what causes what: UCB and epsilon-greedy, the paper's baselines,
-and KL-UCB, the strongest of them; and their engine, which the yardsticks share that play at random or always the same.
+KL-UCB and Thompson sampling, the strongest of them; and their engine, which the yardsticks share that play at random or
+always the same.
 
 Arms are the allowed actions: exactly K variables where nothing can do harm, else every size. A round in which fewer
 variables are available can leave none of these; then the allowed actions of that round are arms of their own.
@@ -22,9 +23,10 @@ from dobandit.estimation.kl import kl_upper
 from dobandit.kernels import borrowed, inlined, kernel, with_kernels
 from dobandit.oracle.action_list import pick
 from dobandit.oracle.actions import Action, Actions
+from dobandit.oracle.posterior_draw import draw_beta
 from dobandit.policy.answers import Contrast, percent
 from dobandit.policy.base import Policy, positive, require_bool
-from dobandit.policy.engine import Choice, Draws, Engine, Estimate, Rounds, Situation, copied
+from dobandit.policy.engine import UNIFORMS, Choice, Draws, Engine, Estimate, Rounds, Situation, copied
 from dobandit.policy.own_outcomes import NO_CONTEXT, note_rounds, numbered, outcomes_of, own_outcomes
 from dobandit.policy.problem import Problem, possible_arms
 from dobandit.policy.questions import HANDFUL, contrast_of_intervals
@@ -32,44 +34,52 @@ from dobandit.policy.recording import Recorder, record_round
 from dobandit.policy.world import World, draw_round, see_context
 
 Array = NDArray[np.float64]
-# A rule takes (plays, total, index, settings, t, tie, coin, where): rounds and sum of Y by arm; room for the index of
-# each arm, which stays as it is where nothing is compared; the policy's settings; rounds so far; the round's random
-# numbers. It returns the arm to play.
+# A rule takes (plays, total, index, settings, t, draws): rounds and sum of Y by arm; room for the index of each arm,
+# which stays as it is where nothing is compared; the policy's settings; rounds so far; the round's random numbers: to
+# break ties, whether to explore, where, and as many more as the engine asks for. It returns the arm to play.
+_MOST_DRAWN = 1_000  # arms with random numbers of their own
 CHOOSE: Any = None  # the rule, which `kernels.with_kernels` puts into the loop
 
 
 @kernel
-def ucb_arm(plays: Any, total: Any, index: Any, settings: Any, t: int, tie: float, coin: float, where: float) -> int:
+def ucb_arm(plays: Any, total: Any, index: Any, settings: Any, t: int, draws: Any) -> int:
     """settings: scale."""
     log_t, scale = math.log(t + 1.0), settings[0]
     for i in range(len(index)):
         n = max(plays[i], 1.0)  # processors work out several at a time where nothing depends on what comes first
         value = total[i] / n + scale * math.sqrt(log_t / n)
         index[i] = value if plays[i] > 0.0 else math.inf
-    return pick(index, tie)
+    return pick(index, draws[0])
 
 
 @kernel
-def kl_ucb_arm(plays: Any, total: Any, index: Any, settings: Any, t: int, tie: float, coin: float, where: float) -> int:
+def kl_ucb_arm(plays: Any, total: Any, index: Any, settings: Any, t: int, draws: Any) -> int:
     """settings: c."""
     log_t = math.log(t + 1.0)
     level = log_t + settings[0] * math.log(max(log_t, 1.0))
     for i in range(len(index)):
         index[i] = kl_upper(total[i] / plays[i], plays[i], level) if plays[i] > 0.0 else math.inf
-    return pick(index, tie)
+    return pick(index, draws[0])
 
 
 @kernel
-def epsilon_greedy_arm(
-    plays: Any, total: Any, index: Any, settings: Any, t: int, tie: float, coin: float, where: float
-) -> int:
+def epsilon_greedy_arm(plays: Any, total: Any, index: Any, settings: Any, t: int, draws: Any) -> int:
     """settings: epsilon."""
-    if coin < settings[0]:
-        return any_arm(index, where)
+    if draws[1] < settings[0]:
+        return any_arm(index, draws[2])
     for i in range(len(index)):
         mean = total[i] / max(plays[i], 1.0)
         index[i] = mean if plays[i] > 0.0 else 1.0
-    return pick(index, tie)
+    return pick(index, draws[0])
+
+
+@kernel
+def thompson_arm(plays: Any, total: Any, index: Any, settings: Any, t: int, draws: Any) -> int:
+    """A draw from Beta(1 + successes, 1 + failures) for each arm; many arms share numbers."""
+    for i in range(len(index)):
+        at = UNIFORMS + (2 * i) % (len(draws) - UNIFORMS)
+        index[i] = draw_beta(1.0 + total[i], 1.0 + plays[i] - total[i], draws[at], draws[at + 1])
+    return pick(index, draws[0])
 
 
 @inlined
@@ -91,8 +101,7 @@ def play_arms(
     index = borrowed(scratch)
     for row in range(len(world_draws)):
         pattern = see_context(nodes, slots, points, context, known, world_draws, row)
-        tie, coin, where = policy_draws[row, 0], policy_draws[row, 1], policy_draws[row, 2]
-        arm = CHOOSE(plays, total, index, settings, t + row, tie, coin, where)
+        arm = CHOOSE(plays, total, index, settings, t + row, policy_draws[row])
         draw_round(nodes, slots, points, seen, ids, to, arm, world_draws, row)
         reward = nodes[seen[target]["node"]]["value"]
         record_round(best, played, curve, totals, pattern, arm, expected[pattern, arm], reward)
@@ -104,6 +113,7 @@ class ArmsEngine(Engine):
     """One arm per allowed action, or the actions given.
 
     rule      chooses the arm to play; see `CHOOSE`
+    more      how many random numbers it takes of each arm
     settings  of the rule
     prune     whether sets fall away that cannot be best by what causes what
     state     what the arms brought, and, in columns behind them, actions told that are none
@@ -113,7 +123,13 @@ class ArmsEngine(Engine):
     rounds = 0
 
     def __init__(
-        self, problem: Problem, rule: Any, settings: Sequence[float], arms: Actions | None = None, prune: bool = False
+        self,
+        problem: Problem,
+        rule: Any,
+        settings: Sequence[float],
+        arms: Actions | None = None,
+        prune: bool = False,
+        more: int = 0,
     ) -> None:
         self.problem, self.rule, self.settings, self.prune = problem, rule, np.array(settings, dtype=float), prune
         self.arms, self.fixed = problem.allowed(relevant=False).rows() if arms is None else arms, arms is not None
@@ -122,6 +138,7 @@ class ArmsEngine(Engine):
             self.arms = Actions(self.arms.ids[kept], self.arms.values[kept])
         self.state = own_outcomes(NO_CONTEXT, problem.graph.arrays.target, self.arms)
         self._number = numbered(self.arms)
+        self.draws = UNIFORMS + more * min(len(self.arms.ids), _MOST_DRAWN)
 
     def actions(self) -> Actions:
         return self.arms
@@ -141,7 +158,9 @@ class ArmsEngine(Engine):
 
     def compare(self, now: Situation, optimistic: bool = True) -> Sequence[tuple[Action, float]]:
         if optimistic:
-            arms, index, _ = self._indices(now._replace(draws=np.ones(self.draws)))  # 1: greedy ones do not explore
+            draws = now.draws.copy()
+            draws[1] = 1.0  # greedy ones do not explore
+            arms, index, _ = self._indices(now._replace(draws=draws))
         else:
             arms, plays, total = self.playable(now._replace(pending=()))
             index = np.divide(total, plays, out=np.full(len(plays), math.nan), where=plays > 0)
@@ -151,7 +170,7 @@ class ArmsEngine(Engine):
         """The arms that can be played now, their indices, NaN where nothing is compared, and the arm to play."""
         arms, plays, total = self.playable(now)
         t, index = self.rounds + sum(one.size for one in now.pending), np.full(len(plays), math.nan)
-        return arms, index, int(self.rule(plays, total, index, self.settings, t, *now.draws.tolist()))
+        return arms, index, int(self.rule(plays, total, index, self.settings, t, now.draws))
 
     def playable(self, now: Situation) -> tuple[Actions, Array, Array]:
         """The arms that can be played now, with their rounds and sums of Y. Those under way count as played."""
@@ -274,6 +293,33 @@ class KLUCB(Policy):
 
     def engine(self, problem: Problem) -> Engine:
         return ArmsEngine(problem, kl_ucb_arm, [self.c], prune=self.prune)
+
+
+@dataclass(frozen=True)
+class ThompsonSampling(Policy):
+    """Draw the mean of every arm from what its own rounds say, Beta(1 + successes, 1 + failures), and play the largest.
+
+    prune  whether only sets are played that can be best by what causes what (`possibly_optimal`)
+
+    >>> import dobandit as dob
+    >>> len(dob.ThompsonSampling().start(dob.paper.G1.graph, budget=3, effects="nonnegative").propose())
+    3
+    """
+
+    name: ClassVar[str] = "thompson"
+    any_graph: ClassVar[bool] = True
+
+    prune: bool = False
+
+    def __post_init__(self) -> None:
+        require_bool("prune", self.prune)
+
+    @property
+    def label(self) -> str:
+        return "Thompson sampling" + (" (pruned)" if self.prune else "")
+
+    def engine(self, problem: Problem) -> Engine:
+        return ArmsEngine(problem, thompson_arm, (), prune=self.prune, more=2)
 
 
 @dataclass(frozen=True)

@@ -29,17 +29,23 @@ from dobandit.policy.radii import standard_errors
 from dobandit.policy.revising import RevisingEngine
 
 _RIDGE = 1.0  # of the weighted sums
+_TABLE_ALONE = 4  # effective causes
 DELTA = 0.05  # of all intervals of all actions, contexts and rounds together
 
 
 def members_of(problem: Problem) -> NDArray[np.bool_]:
     """(n + 1, members) which members each node's belief has: the promised one, or all where the link is to be learned;
-    there each segment has a straight line of its own."""
+    there each segment has a straight line of its own. Where hidden causes are shared, effective causes say nothing of a
+    form, and what can be best (`prune`) is a question about any form: nodes with few causes are tables then."""
     layout = layout_of(problem.graph)
     has = np.zeros((len(layout.ptr) - 1, len(MEMBERS)), dtype=np.bool_)
+    any_form = problem.regimes is not None or problem.prune
     for v, link in enumerate(problem.links, start=1):
         parents = layout.parent[layout.ptr[v] : layout.ptr[v + 1]]
         few = np.count_nonzero(parents) <= MOST_PARENTS
+        if any_form and link == auto and np.count_nonzero(parents) <= _TABLE_ALONE:
+            has[v, TABLE] = True
+            continue
         has[v, OWN_LINES] = link == auto and few and np.isin(parents, problem.context_ids).any()
         has[v, STRAIGHT] = link in (identity, auto) and not has[v, OWN_LINES]
         has[v, CURVED] = link != identity and (link != auto or few)

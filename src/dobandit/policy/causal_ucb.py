@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -43,6 +43,8 @@ class CausalUCB(Policy):
     safe       insured against a graph that is wrong in ways no round shows by itself: what an action did corrects what
                the model says of it, and about sqrt(t) of t rounds try what its own outcomes alone speak for. It costs
                some regret where the graph is right
+    prune      whether only sets are played that can be best by what causes what (`possibly_optimal`). None, the
+               default: where observed variables share hidden causes. With True, variables with few causes are tables
     leeway     with guarantee=True: an action may be played whose interval's upper end falls short of the largest by at
                most this share of the interval's width; of these it plays the one that it would play without a
                guarantee. A round then loses at most (1 + leeway) times that width. Default 0.5; 0 plays the largest
@@ -68,10 +70,12 @@ class CausalUCB(Policy):
     guarantee: bool = False
     safe: bool = False
     leeway: float | None = None
+    prune: bool | None = None
 
     def __post_init__(self) -> None:
         require_bool("guarantee", self.guarantee)
         require_bool("safe", self.safe)
+        _require_prune(self.prune)
         if self.guarantee and self.safe:
             raise PolicyError(
                 f"{setting('guarantee=True')} chooses by the model's intervals alone, and {setting('safe=True')} does "
@@ -88,9 +92,11 @@ class CausalUCB(Policy):
 
     @property
     def label(self) -> str:
-        return "CausalUCB" + (" (guarantee)" if self.guarantee else " (safe)" if self.safe else "")
+        notes = ["guarantee"] * self.guarantee + ["safe"] * self.safe + _prune_notes(self.prune)
+        return f"CausalUCB ({', '.join(notes)})" if notes else "CausalUCB"
 
     def engine(self, problem: Problem) -> Engine:
+        problem = _pruned(problem, self.prune)
         if self.safe:
             return SafeEngine(problem, partial(safe_parts, scale=_C, growth=_GROWTH))
         if self.leeway is not None:
@@ -147,6 +153,8 @@ class GuaranteedEngine(CausalEngine):
 class CausalTS(Policy):
     """Draw a model from what is believed, and play the action that is best in it.
 
+    prune  as for CausalUCB
+
     The beliefs are those of CausalUCB. Which model is drawn is a function of the round's random numbers, so that runs
     are repeatable. It looks at every allowed action, of which there may be 20,000.
 
@@ -159,13 +167,30 @@ class CausalTS(Policy):
     name: ClassVar[str] = "causal-ts"
     links: ClassVar[str] = "auto"
     learns_mechanisms: ClassVar[bool] = True
+    prune: bool | None = None
+
+    def __post_init__(self) -> None:
+        _require_prune(self.prune)
 
     @property
     def label(self) -> str:
-        return "CausalTS"
+        return " ".join(["CausalTS", *(f"({note})" for note in _prune_notes(self.prune))])
 
     def engine(self, problem: Problem) -> Engine:
-        return SamplingEngine(problem, _sampling)
+        return SamplingEngine(_pruned(problem, self.prune), _sampling)
+
+
+def _require_prune(prune: bool | None) -> None:
+    if prune is not None:
+        require_bool("prune", prune)
+
+
+def _pruned(problem: Problem, prune: bool | None) -> Problem:
+    return problem if prune is None else replace(problem, prune=prune)
+
+
+def _prune_notes(prune: bool | None) -> list[str]:
+    return [] if prune is None else ["pruned" if prune else "all sets"]
 
 
 def _sampling(problem: Problem) -> Parts:

@@ -148,11 +148,11 @@ def rival_of(best: int, plays: Any, total: Any, upper: Any, settings: Any, tie: 
 
 
 @kernel
-def lucb_arm(plays: Any, total: Any, index: Any, settings: Any, t: int, tie: float, coin: float, where: float) -> int:
+def lucb_arm(plays: Any, total: Any, index: Any, settings: Any, t: int, draws: Any) -> int:
     """settings: epsilon, delta, K. The leading arm once it is the answer; until then it or its rival, by a coin."""
     best = leading_arm(plays, total, len(index))
-    rival, gap = rival_of(best, plays, total, index, settings, tie)
-    return rival if gap > settings[0] and coin < 0.5 else best
+    rival, gap = rival_of(best, plays, total, index, settings, draws[0])
+    return rival if gap > settings[0] and draws[1] < 0.5 else best
 
 
 class LUCBEngine(TwoCompete, ArmsEngine):

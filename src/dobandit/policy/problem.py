@@ -57,6 +57,7 @@ class Problem:
     flags    (flag, variable) ids: nodes behind all others that are 1 where the variable was set (`policy.revising`)
     mechanisms  how each variable answers, where observed ones share hidden causes and links are learned
     regimes  of the allowed actions, where the graph is that of a belief about mechanisms (`policy.regimes`)
+    prune    whether a model only chooses from sets that can be best; None: where hidden causes are shared
     """
 
     graph: CausalGraph
@@ -73,6 +74,7 @@ class Problem:
     flags: tuple[tuple[int, int], ...] = ()
     mechanisms: Mechanisms | None = None
     regimes: Regimes | None = None
+    prune: bool | None = None
 
     @cached_property
     def of_mechanisms(self) -> Problem:
@@ -104,14 +106,17 @@ class Problem:
         return action_list(self.order, actions, largest, self.flags, self.regimes_of(actions))
 
     def worth_playing(self, available: tuple[int, ...] | None = None) -> Actions:
-        """The allowed actions of the variables that matter, where hidden causes are shared without those that cannot be
-        best whatever the mechanisms are."""
+        """The allowed actions of the variables that matter, where `prune` says so without those that cannot be best
+        whatever the model is."""
         rows = self.allowed(available).rows()
-        if self.mechanisms is None or available is not None:  # what is dropped may be best where something is not there
+        prune = self.mechanisms is not None if self.prune is None else self.prune
+        if not prune or available is not None:  # what is dropped may be best where something is not there
             return rows
         try:
             kept = possible_arms(self, rows)
         except InferenceError:  # too many to compare
+            if self.prune:
+                raise
             return rows
         return Actions(rows.ids[kept], rows.values[kept])
 

@@ -27,6 +27,7 @@ _HOMES = {
     "bglm-ofu": "paper_policies.BGLMOFU",
     "ucb": "arms.UCB",
     "kl-ucb": "arms.KLUCB",
+    "thompson": "arms.ThompsonSampling",
     "best-set": "best_set.BestSet",
     "lucb": "lucb.LUCB",
     "eps-greedy": "arms.EpsilonGreedy",

@@ -50,7 +50,8 @@ def with_cause(problem: Problem, finding: Finding) -> Problem:
         new = [] if flag else [cause]
     revised = RevisedGraph(graph, [(cause, finding.node)], new)
     flags = (*problem.flags, *((revised.index(name), revised.index(finding.extra)) for name in new))
-    return replace(problem, graph=revised, links=(*problem.links, *(identity for _ in new)), flags=flags)
+    links = (*problem.links, *(identity for _ in new))
+    return replace(problem, graph=revised, links=links, flags=flags, prune=None)  # what can be best is open again
 
 
 ALPHA = 0.01

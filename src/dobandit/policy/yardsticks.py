@@ -97,8 +97,8 @@ class Fixed(Policy):
 
 
 @kernel
-def random_arm(plays: Any, total: Any, index: Any, settings: Any, t: int, tie: float, coin: float, where: float) -> int:
-    return any_arm(index, tie)
+def random_arm(plays: Any, total: Any, index: Any, settings: Any, t: int, draws: Any) -> int:
+    return any_arm(index, draws[0])
 
 
 @dataclass(frozen=True)
