@@ -2,14 +2,17 @@
 
 import io
 import json
+import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import dobandit as dob
 from dobandit.cli.main import main
-from dobandit.errors import GraphError
+from dobandit.errors import GraphError, InterventionError
+from dobandit.experiment.advice import verdict_of
 from dobandit.storage import MemoryStorage
 
 SHOP = dob.CausalGraph(
@@ -76,6 +79,46 @@ def test_an_experiment_that_always_sets_a_variable(tmp_path):
     assert dob.open_experiment("always", storage).learner.rounds == entered
     assert experiment.recommend().nothing is None
     assert experiment.status().control is not None
+
+
+IV = dob.CausalGraph([("Z", "X"), ("X", "Y"), ("U", "X"), ("U", "Y")], target="Y", latent=["U"])
+
+
+def test_an_experiment_speaks_of_mechanisms():
+    watched = [{"Z": i % 2, "X": (i // 2) % 2, "Y": i % 3 == 0} for i in range(24)]
+    experiment = dob.create_experiment("iv", IV, 1, storage=MemoryStorage(), history=watched, seed=1)
+    told = experiment.evaluate({"X": 1})
+    assert told.interval == (0.0, 1.0)
+    assert any("No round shows how 'Y' answers to 'X' where 'X' is set" in doubt for doubt in told.doubts)
+    assert not experiment.evaluate({"Z": 1}).doubts[1:], "but that nobody has set it"
+    for i in range(12):
+        experiment.record({"X": i % 2}, {"Z": 1, "Y": i % 3 == 0})
+    known = {(edge.cause, edge.effect): edge.rows for edge in experiment.estimates()}
+    assert known["X", "Y"] == 12
+    assert known["Z", "Y | Z, X"] == known["X", "Y | Z, X"] == known["Z", "X"] == 24
+    diagnosis = experiment.diagnose()
+    assert {node.name: node.rows for node in diagnosis.nodes} == {"Z": 36, "X": 24, "Y": 12, "Y | Z, X": 24}
+    assert "'Y' answers in 2 ways: to 'X' where 'X' is set; to 'Z', 'X' otherwise." in diagnosis.notes
+    told = experiment.evaluate({"X": 1})
+    assert not any("No round shows" in doubt for doubt in told.doubts)
+    said = verdict_of(replace(diagnosis, verdict="calibrated"), experiment.learner)
+    assert said.word == "untested"
+    assert "The graph was not tested" in said.reasons[0]
+    trial = experiment.ask()
+    assert experiment.explain(trial).do == trial.do
+
+
+def test_nothing_is_said_of_what_no_allowed_action_sets():
+    graph = dob.CausalGraph([("A", "B"), ("B", "Y"), *(("U", end) for end in "ABY")], target="Y", latent=["U"])
+    experiment = dob.create_experiment("one", graph, 1, storage=MemoryStorage())
+    for i in range(12):
+        experiment.record({"A": i % 2}, {"B": 1, "Y": i % 3 == 0})
+    told = experiment.evaluate({"A": 1, "B": 1})
+    assert math.isnan(told.value)
+    assert any("no allowed action sets these variables" in note for note in told.warnings)
+    fit = dob.fit(graph, [{"A": 1, "B": 1, "Y": 1}, {"A": 0, "B": 1, "Y": 0}])
+    with pytest.raises(InterventionError, match="Use rank with a budget"):
+        fit.expect({"A": 1, "B": 1})
 
 
 def test_policies_without_a_model_take_any_graph(tmp_path):

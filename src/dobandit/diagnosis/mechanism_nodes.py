@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dobandit.graph.mechanisms import Way, in_ways
-from dobandit.oracle.actions import Action
+from dobandit.oracle.actions import Action, actions_of
 from dobandit.policy.engine import Rounds
 from dobandit.policy.learner import Learner
 from dobandit.policy.problem import Problem
@@ -52,10 +52,16 @@ def on_mechanisms(learner: Learner) -> Iterator[str]:
     return (f"{name!r} {ways}." for name, ways in in_ways(ways_of(learner)))
 
 
+def is_covered(learner: Learner, action: Action) -> bool:
+    """Whether the belief has the mechanisms that an action puts to work: those that allowed actions need."""
+    regimes = believed(learner).regimes
+    return regimes is None or bool(regimes.of(actions_of([action]))[0] >= 0)
+
+
 def unshown(learner: Learner, action: Action) -> list[str]:
     """The mechanisms that an action puts to work and no round has shown: nothing is known of what it brings."""
     problem, engine = believed(learner), learner.engine
-    if problem.regimes is None or not isinstance(engine, Believes):
+    if problem.regimes is None or not isinstance(engine, Believes) or not is_covered(learner, action):
         return []
     beliefs, graph = engine.beliefs(), problem.graph
     nodes = problem.regimes.nodes_of(action, learner.problem.order)

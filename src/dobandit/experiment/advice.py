@@ -10,7 +10,7 @@ import numpy as np
 
 from dobandit import limits
 from dobandit.diagnosis.calibration import DiagnosisTimeoutError
-from dobandit.diagnosis.mechanism_nodes import never_shown, unshown, ways_of
+from dobandit.diagnosis.mechanism_nodes import is_covered, never_shown, unshown, ways_of
 from dobandit.diagnosis.node_diagnosis import AGREES
 from dobandit.estimation.confidence import beta_binomial
 from dobandit.experiment import plain_work
@@ -103,6 +103,8 @@ def advised(
                 verdict = verdict_of(state.diagnosis(now, seconds), learner)
             except DiagnosisTimeoutError:
                 verdict = TOO_LONG
+            if not is_covered(learner, learner.action(told.do)):
+                told = told._replace(value=math.nan, interval=Interval(0.0, 1.0), uplift=None, guaranteed=None)
             told = advice(told, verdict, learner, now.doubts, counts)
             return told._replace(sentence=sentence_of(told, learner.graph.target, do is None))
 
@@ -278,6 +280,8 @@ def _warnings(told: Recommendation, learner: Learner) -> Iterator[str]:
     target, action = learner.graph.target, learner.action(told.do)
     if not learner.problem.allows(action):
         yield "The rules of the experiment do not allow this action."
+    if not is_covered(learner, action):
+        yield "The model cannot tell its value: no allowed action sets these variables, which share hidden causes."
     if reason := learner.unknowable(action):
         yield f"The model cannot tell its value: {reason}."
     if told.observed is None and (told.do or learner.rounds) and not math.isnan(told.value):

@@ -13,7 +13,15 @@ from typing import Any, cast
 import numpy as np
 
 from dobandit.checks import is_one_of, shown
-from dobandit.diagnosis.mechanism_nodes import believed, by_mechanism, never_shown, nodes_of, on_mechanisms, unshown
+from dobandit.diagnosis.mechanism_nodes import (
+    believed,
+    by_mechanism,
+    is_covered,
+    never_shown,
+    nodes_of,
+    on_mechanisms,
+    unshown,
+)
 from dobandit.errors import GraphError, InterventionError, ModelError, PolicyError
 from dobandit.experiment.advice import never_set
 from dobandit.experiment.definition import Definition, define
@@ -135,6 +143,11 @@ class Fit:
         >>> dob.fit(dob.CausalGraph([("ad", "buy")], target="buy"), rows).expect({"ad": 1}).value > 0.9
         True
         """
+        if do and not is_covered(self.learner, self.learner.action(_without(do, self.graph.context))):
+            raise InterventionError(
+                "where variables share hidden causes, a fit knows the mechanisms of single variables that are set, but "
+                f"do sets {shown(do)}. Use rank with a budget: its fit knows those of every set that it ranks."
+            )
         value, low, high = self.learner.predict(do, context)
         return Worth(value, Interval(low, high))
 
@@ -198,6 +211,11 @@ class Fit:
         return "\n".join([f"{self.rounds:,} rounds", *nodes, *self.mechanisms, *self.warnings])
 
     _repr_html_ = as_html
+
+
+def _without(do: Do, names: tuple[str, ...]) -> Do:
+    """What is set, without the context that may stand there too."""
+    return {name: to for name, to in do.items() if name not in names} if isinstance(do, Mapping) else do
 
 
 def _contradiction(name: str, node: NodeFit, problem: Problem) -> str:

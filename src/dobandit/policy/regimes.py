@@ -98,7 +98,7 @@ class Regimes:
         confounded = rounds.was_set[:, self._confounded]
         patterns, inverse = np.unique(confounded, axis=0, return_inverse=True)
         masks = [sum(1 << v for v, chosen in zip(self._confounded, row, strict=True) if chosen) for row in patterns]
-        shown = np.array([self._shown_by(mask) for mask in masks], dtype=bool).reshape(len(masks), -1)
+        shown = np.array([self._shown_by(mask) for mask in masks], dtype=bool).reshape(len(masks), len(self.variable))
         return Rounds(values, was_set | ~shown[inverse.ravel()], rounds.counts)
 
 
