@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -65,7 +66,14 @@ class CausalEngine(RevisingEngine):
         return Estimate(*(float(part[0]) for part in self.predict_many([action], context)))
 
     def predict_many(self, actions: Sequence[Action], context: NDArray[np.float64]) -> tuple[Array, ...]:
-        """(value, low, high): what `predict` says of each of many actions."""
+        """(value, low, high): what `predict` says of each of many actions; NaN, and from 0 to 1, of one whose mechanisms
+        no allowed action puts to work."""
+        known = np.flatnonzero(self.believed.regimes_of(actions_of(actions)) >= 0)
+        if len(known) < len(actions):
+            parts = np.tile([[math.nan], [0.0], [1.0]], len(actions))
+            if len(known):
+                parts[:, known] = self.predict_many([actions[i] for i in known], context)
+            return tuple(parts)
         context = self.believed.known(context)
         value, sd, rows = self._moments.of(self.state, actions, context)
         half, few = self.reach * sd, rows < HANDFUL

@@ -27,7 +27,7 @@ from dobandit.oracle.per_pattern import pattern_index
 from dobandit.oracle.posterior_draw import sampled, sampled_field_index, sampled_index
 from dobandit.oracle.upper_means import upper_index, upper_means
 from dobandit.policy.problem import Problem
-from dobandit.texts import policy_name, setting
+from dobandit.texts import keyword, policy_name, setting
 
 REGIONS, ORACLES = ("closed-form", "boxed"), ("auto", "exhaustive", "greedy")
 MOST_BOXED = 20_000  # sets whose boxed values are worked out one by one in a round
@@ -150,13 +150,19 @@ def joint(problem: Problem, actions: ActionList | None, available: tuple[int, ..
         return searched(field)(problem, None, available)
     actions = actions or listed(problem, available)
     frontier = None if problem.is_linear else problem.frontier(_MOST_STATES)
-    if frontier is None or len(frontier.states) * len(actions.scores) > _MOST_WORK:
+    if frontier is None or len(frontier.states) // len(frontier.steps) * len(actions.scores) > _MOST_WORK:
         return field(problem, actions, available)
     return Evaluator(exact_index, exact_pass(graph, actions, frontier))
 
 
 def field(problem: Problem, actions: ActionList | None, available: tuple[int, ...] | None) -> Evaluator:
     """The joint bonus with nodes as if independent."""
+    if problem.regimes is not None:
+        raise PolicyError(
+            "where variables share hidden causes, the value of a set takes an exact pass, and this graph is too wide "
+            "for one, or a variable has too many effective causes. Count variables between as hidden too "
+            f"({keyword('hide', 'auto')}), or use a policy that keeps no model ({keyword('policy', 'ucb')})."
+        )
     actions = actions or listed(problem, available)
     return Evaluator(mean_field_index, mean_field(problem.graph, actions, problem.is_linear))
 
