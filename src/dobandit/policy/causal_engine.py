@@ -72,7 +72,7 @@ class CausalEngine(RevisingEngine):
         if len(known) < len(actions):
             parts = np.tile([[math.nan], [0.0], [1.0]], len(actions))
             if len(known):
-                parts[:, known] = self.predict_many([actions[i] for i in known], context)
+                parts[:, known] = self.predict_many([actions[i] for i in known.tolist()], context)
             return tuple(parts)
         context = self.believed.known(context)
         value, sd, rows = self._moments.of(self.state, actions, context)
