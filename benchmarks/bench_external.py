@@ -125,7 +125,7 @@ def compare_random(worlds: int, runs: int, seed: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("problems", nargs="*", default=list(PROBLEMS), choices=list(PROBLEMS))
+    parser.add_argument("problems", nargs="*", metavar="|".join(PROBLEMS))
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--all-sets", action="store_true", help="policies are not told which sets can be best")
@@ -138,7 +138,7 @@ def main() -> None:
     policies: list[Policy] = [
         CausalUCB(prune=prune), CausalTS(prune=prune), ThompsonSampling(prune), KLUCB(prune=prune)
     ]  # fmt: skip
-    for name in options.problems:
+    for name in options.problems or PROBLEMS:
         rounds, published, *_ = PROBLEMS[name]
         model = model_of(name)
         budget = len(model.graph.controllable)
