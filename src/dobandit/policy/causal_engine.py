@@ -66,8 +66,8 @@ class CausalEngine(RevisingEngine):
         return Estimate(*(float(part[0]) for part in self.predict_many([action], context)))
 
     def predict_many(self, actions: Sequence[Action], context: NDArray[np.float64]) -> tuple[Array, ...]:
-        """(value, low, high): what `predict` says of each of many actions; NaN, and from 0 to 1, of one whose mechanisms
-        no allowed action puts to work."""
+        """(value, low, high): what `predict` says of each of many actions. The value is NaN where no allowed action puts
+        the action's mechanisms to work."""
         known = np.flatnonzero(self.believed.regimes_of(actions_of(actions)) >= 0)
         if len(known) < len(actions):
             parts = np.tile([[math.nan], [0.0], [1.0]], len(actions))
