@@ -66,8 +66,8 @@ class CausalEngine(RevisingEngine):
         return Estimate(*(float(part[0]) for part in self.predict_many([action], context)))
 
     def predict_many(self, actions: Sequence[Action], context: NDArray[np.float64]) -> tuple[Array, ...]:
-        """(value, low, high): what `predict` says of each of many actions. The value is NaN where no allowed action puts
-        the action's mechanisms to work."""
+        """(value, low, high): what `predict` says of each of many actions. The value is NaN where no allowed action has
+        the same mechanisms."""
         known = np.flatnonzero(self.believed.regimes_of(actions_of(actions)) >= 0)
         if len(known) < len(actions):
             parts = np.tile([[math.nan], [0.0], [1.0]], len(actions))
