@@ -372,12 +372,3 @@ def test_rules_say_the_same_on_both_sides(service):
         asked = [set(there.ask().do) for _ in range(5)]
         assert asked == [set(here.ask().do) for _ in range(5)]
         assert available is None or all(names <= set(available) for names in asked)
-
-
-@pytest.mark.filterwarnings("ignore:every effect is taken")  # of the service itself, which runs in this process
-def test_lines_that_nobody_promised_are_pointed_out_to_whoever_creates(service):
-    edges = [("u", "p"), ("u", "q"), ("a", "p"), ("p", "y"), ("q", "y")]
-    graph = dob.CausalGraph(edges, target="y", latent=["u"], controllable=["a"])
-    with pytest.warns(DobanditWarning, match="hidden 'u' reaches both 'p'"):
-        service.create_experiment("lines", graph, 1)
-    assert service.open_experiment("lines").interval_words.endswith("if every effect is a straight line")

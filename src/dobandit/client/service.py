@@ -12,12 +12,13 @@ from dobandit.client.connection import Connected, Connection
 from dobandit.client.experiment import RemoteExperiment
 from dobandit.documents.live import read
 from dobandit.errors import ExperimentError, GraphError, MissingError, closest
-from dobandit.experiment.definition import Definition, lease_seconds, warn_of_lines
+from dobandit.experiment.definition import Definition, lease_seconds
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats import as_graph, print_graph
 from dobandit.model.causal_model import CausalModel
 from dobandit.oracle.rules import RULE_WORDS, Rules, rules_of
 from dobandit.policy.base import Policy
+from dobandit.policy.problem import warn_of_levels
 from dobandit.storage.contract import StoredExperiment
 from dobandit.storage.storage_errors import storable
 
@@ -84,7 +85,9 @@ class Service(Connected):
         document = {"name": name, "graph": _graph(graph), **_rules(allowed), **words, **given}
         made = self._connection.post("/experiments", values.plain(document), once=True)
         if made.get("created"):
-            warn_of_lines(Definition(made["definition"]))
+            definition = Definition(made["definition"])
+            if not definition.policy.any_graph:
+                warn_of_levels(definition.problem)
         return RemoteExperiment(self._connection, made["id"], made["experiment"], made["definition"])
 
     def open_experiment(self, name: str) -> RemoteExperiment:

@@ -188,8 +188,6 @@ def advice(
     if outside := seen_outside(learner.graph.target, told.value, told.interval, told.observed):
         doubts.append(outside)
         told = _widened(told)
-    if learner.problem.assumption is not None and learner.keeps_model:
-        doubts.append(f"Nobody promised it, but {learner.problem.assumption}.")
     others = [*(() if verdict.word == CONTRADICTED else verdict.reasons), *_warnings(told, learner)]
     word = CONTRADICTED if against else verdict.word
     # Few trials of many rounds: what the action brought by itself was compared.

@@ -143,8 +143,7 @@ def _new(state: LogState, number: int, under_way: list[Pending], ask: Ask) -> St
     known, within = state.learner, state.definition.stop_within
     learner, context = known.learner, known.known(ask.context)
     control = known.is_control(number) if ask.control is None else ask.control
-    doubted = known.doubts or learner.problem.assumed_lines
-    reached = within is not None and not doubted and is_reached(known.gap(ask.available, context), within)
+    reached = within is not None and not known.doubts and is_reached(known.gap(ask.available, context), within)
     untried = known.untried(ask.available, under_way) if reached and not control else None
     if control or untried is not None:
         action, why = (NOTHING, CONTROL) if untried is None else (untried, UNTRIED)

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from dobandit.checks import is_one_of, shown
 from dobandit.errors import ExperimentError, MissingError, closest
-from dobandit.experiment.definition import define, definition_from_text, warn_of_lines
+from dobandit.experiment.definition import define, definition_from_text
 from dobandit.experiment.experiment import Experiment
 from dobandit.experiment.plain_work import needs_compiling
 from dobandit.graph.causal_graph import CausalGraph
@@ -17,7 +17,7 @@ from dobandit.model.causal_model import CausalModel
 from dobandit.oracle.rules import Rules, RuleWords, rules_of
 from dobandit.policy.base import Policy
 from dobandit.policy.hidden_causes import Hide
-from dobandit.policy.problem import Links
+from dobandit.policy.problem import Links, warn_of_levels
 from dobandit.rows.batches import prior_rows
 from dobandit.storage import DEFAULT_STORAGE, Storage, open_storage
 from dobandit.storage.contract import StoredExperiment
@@ -106,7 +106,8 @@ def create_experiment(
     if history is not None:
         past = prior_rows(definition.problem, history, clock(), randomised, not definition.policy.any_graph)
     if found is None:
-        warn_of_lines(definition)
+        if not definition.policy.any_graph:
+            warn_of_levels(definition.problem)
         try:
             trials = () if past is None else past.trials
             created = kept.create(name, definition.to_text(), clock(), trials)

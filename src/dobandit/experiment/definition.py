@@ -10,7 +10,7 @@ import secrets
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ from dobandit.model.links import BUILDERS, Link, identity
 from dobandit.oracle.rules import Rules
 from dobandit.policy.base import Policy
 from dobandit.policy.hidden_causes import Hide
-from dobandit.policy.problem import Links, Problem, checked_horizon, links_for, problem_of, warn_of_levels
+from dobandit.policy.problem import Links, Problem, checked_horizon, links_for, problem_of
 from dobandit.texts import keyword, policy_name
 
 if TYPE_CHECKING:
@@ -37,9 +37,8 @@ if TYPE_CHECKING:
 VERSION = 1
 # The words of `create_experiment` besides the rules. tests/unit/test_settings.py compares every door with them.
 SETTING_WORDS = ("horizon", "seed", "lease", "links", "continuous", "effects", "hide", "control", "stop_within")
-# Keys that a document has only where their values are others than these. lines: "assumed" where hidden causes leave no
-# choice about the links, and nobody promised that they are straight lines.
-_USUAL: Mapping[str, Any] = {"control": 0.0, "stop_within": None, "hide": [], "effects": "nonnegative", "lines": None}
+# Keys that a document has only where their values are others than these.
+_USUAL: Mapping[str, Any] = {"control": 0.0, "stop_within": None, "hide": [], "effects": "nonnegative"}
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 LONGEST_LEASE = 1e9  # seconds: 31 years, which calendars can add to any date
 
@@ -60,7 +59,7 @@ class Definition:
     @cached_property
     def problem(self) -> Problem:
         document = self.document
-        problem = problem_of(
+        return problem_of(
             self.graph,
             Rules(**document["rules"]),
             document["horizon"],
@@ -70,7 +69,6 @@ class Definition:
             self._said("effects"),
             self._said("hide"),
         )
-        return replace(problem, assumed_lines=self._said("lines") == "assumed")
 
     @cached_property
     def policy(self) -> Policy:
@@ -217,13 +215,7 @@ def define(
             f"{within:g}. Leave {keyword('stop_within', None)} out, or give the policy another epsilon."
         )
     within = chosen.stop_within if within is None else within
-    unusual = {
-        "control": share,
-        "stop_within": within,
-        "hide": list(problem.hidden),
-        "effects": promised,
-        "lines": "assumed" if problem.assumed_lines else None,
-    }
+    unusual = {"control": share, "stop_within": within, "hide": list(problem.hidden), "effects": promised}
     document = {
         "version": VERSION,
         "graph": document_of(graph),
@@ -241,22 +233,6 @@ def define(
     definition = Definition(json.loads(Definition(document).to_text()))
     vars(definition).update(graph=graph, problem=problem, policy=chosen, learner=learner)  # the cached properties
     return definition
-
-
-def warn_of_lines(definition: Definition) -> None:
-    """Warns where effects are taken for straight lines: of levers with many values, or because of hidden causes."""
-    if definition.policy.any_graph:  # which keeps no model
-        return
-    warn_of_levels(definition.problem, stacklevel=4)
-    assumption = definition.problem.assumption
-    if assumption is not None:
-        warnings.warn(
-            f"{assumption}, and such a cause can be removed from lines only: intervals hold if they are lines, and "
-            f"that the experiment may stop is not said. Give {keyword('links', 'identity')} if you know that they are, "
-            f"or {keyword('hide', 'auto')}, which removes it whatever they are where that is possible.",
-            DobanditWarning,
-            stacklevel=3,
-        )
 
 
 def checked_share(control: object) -> float:

@@ -43,7 +43,7 @@ from dobandit.policy.causal_engine import CausalEngine
 from dobandit.policy.engine import Interval, Rounds
 from dobandit.policy.hidden_causes import Hide
 from dobandit.policy.learner import Learner
-from dobandit.policy.problem import Links, Problem
+from dobandit.policy.problem import Links
 from dobandit.rows.batches import ImportedRows, prior_rows
 from dobandit.rows.columns import columns_of
 from dobandit.texts import as_html, keyword
@@ -111,8 +111,6 @@ class Fit:
         """What speaks against the graph or the links, in sentences."""
         problem = self.learner.problem
         found = [f"The rows speak against the graph: {doubt}." for doubt in self._replayed.doubts]
-        if problem.assumption is not None:
-            found.append(f"Nobody promised it, but {problem.assumption}.")
         was_set = np.asarray(self.rows.was_set.any(axis=0))
         levers = sorted({v for v in problem.allowed().rows().ids.ravel().tolist() if v})
         known = [v for v in levers if not unshown(self.learner, Action((v,), (1.0,)))]
@@ -124,7 +122,7 @@ class Fit:
             elif not node.rows:
                 found.append(f"No row tells of {name!r}: it was set, or it or one of its causes is missing, in each.")
             elif node.verdict == "contradicts":
-                found.append(_contradiction(name, node, problem))
+                found.append(_contradiction(name, node))
         return tuple(found)
 
     @cached_property
@@ -218,10 +216,8 @@ def _without(do: Do, names: tuple[str, ...]) -> Do:
     return {name: to for name, to in do.items() if name not in names} if isinstance(do, Mapping) else do
 
 
-def _contradiction(name: str, node: NodeFit, problem: Problem) -> str:
+def _contradiction(name: str, node: NodeFit) -> str:
     """What a node's rows contradict, and what is left."""
-    if problem.assumed_lines:
-        return f"The rows contradict the straight line for {name!r} that hidden causes leave (p = {node.p:.1g})."
     if node.promised:
         return f"The rows contradict the {node.link} link that was promised for {name!r} (p = {node.p:.1g})."
     told = f"The rows contradict every curve for {name!r}; {node.link} comes nearest (p = {node.p:.1g})."

@@ -101,19 +101,18 @@ def _fit_node(problem: Problem, table: RoundsByVariable, v: int) -> NodeFit:
             return NodeFit(rows, "rate")
         mean = float(cells.total.sum()) / rows
         return NodeFit(rows, "rate", bias=Weight(mean, Interval(*wilson(mean, rows))))
-    promised = link != auto and not problem.assumed_lines
-    settled = link != auto
-    choice = choose_link(cells, link.name if settled else None)
+    promised = link != auto
+    choice = choose_link(cells, link.name if promised else None)
     if choice is None:
-        node = NodeFit(rows, link.name if settled else "", promised)
-        return _weighed(node, cells, link, parents, problem) if settled and rows else node
-    chosen = link.name if settled else choice.link
+        node = NodeFit(rows, link.name if promised else "", promised)
+        return _weighed(node, cells, link, parents, problem) if promised and rows else node
+    chosen = link.name if promised else choice.link
     node = NodeFit(rows, chosen, promised, choice.scores)
     if chosen == choice.link:
         node = replace(node, runner_up=choice.runner_up, margin=choice.margin, margin_error=choice.error)
     if chosen == TABLE:
         return replace(node, patterns=_patterns(cells, [graph.nodes[p - 1] for p in parents if p]))
-    return _weighed(node, cells, link if settled else CURVES[chosen], parents, problem)
+    return _weighed(node, cells, link if promised else CURVES[chosen], parents, problem)
 
 
 def _weighed(node: NodeFit, cells: Cells, link: Link, parents: list[int], problem: Problem) -> NodeFit:

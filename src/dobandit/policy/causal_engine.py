@@ -113,8 +113,7 @@ class CausalEngine(RevisingEngine):
 
     @property
     def interval_words(self) -> str:
-        words = "95%, at one look" if self.looks == "once" else "95%, at every look (asymptotic)"
-        return f"{words}, if every effect is a straight line" if self.problem.assumed_lines else words
+        return "95%, at one look" if self.looks == "once" else "95%, at every look (asymptotic)"
 
     @cached_property
     def anytime(self) -> AnytimeIntervals | None:

@@ -22,7 +22,6 @@ class Visible(NamedTuple):
     whole     the graph with its hidden variables; None: there are none
     hidden    observed variables that count as hidden
     obstacle  why no model can be learned on `graph`; None: one can
-    assumed   whether links are straight lines because hidden causes leave no other way, and nobody promised it
     mechanisms  how each variable answers, by what is set, where hidden causes are shared and some link is to be learned
     """
 
@@ -31,7 +30,6 @@ class Visible(NamedTuple):
     whole: CausalGraph | None
     hidden: tuple[str, ...]
     obstacle: DobanditError | None
-    assumed: bool = False
     mechanisms: Mechanisms | None = None
 
 

@@ -24,7 +24,6 @@ from dobandit.errors import (
 )
 from dobandit.graph.causal_graph import CausalGraph
 from dobandit.graph.formats.networkx_format import as_graph
-from dobandit.graph.hiding import unshared
 from dobandit.model.bglm import LinkLike, links_by_node
 from dobandit.model.links import Link, auto, identity, logistic
 from dobandit.oracle.action_list import ActionList, action_list
@@ -53,7 +52,6 @@ class Problem:
     whole    the graph with its hidden variables, where it has some
     hidden   observed variables that count as hidden: the log keeps them, and nothing is learned from them
     obstacle why hidden causes keep a model from being learned; policies that keep none do not mind
-    assumed_lines  links are straight lines because hidden causes leave no other way, and nobody promised it
     flags    (flag, variable) ids: nodes behind all others that are 1 where the variable was set (`policy.revising`)
     mechanisms  how each variable answers, where observed ones share hidden causes and links are learned
     regimes  of the allowed actions, where the graph is that of a belief about mechanisms (`policy.regimes`)
@@ -70,7 +68,6 @@ class Problem:
     whole: CausalGraph | None = None
     hidden: tuple[str, ...] = ()
     obstacle: DobanditError | None = None
-    assumed_lines: bool = False
     flags: tuple[tuple[int, int], ...] = ()
     mechanisms: Mechanisms | None = None
     regimes: Regimes | None = None
@@ -123,12 +120,6 @@ class Problem:
     @cached_property
     def is_linear(self) -> bool:
         return all(link == identity for link in self.links)
-
-    @property
-    def assumption(self) -> str | None:
-        """What is taken for granted of the links although nobody promised it, and why; None: nothing."""
-        witness = unshared(self.whole).witness if self.assumed_lines and self.whole is not None else None
-        return None if witness is None else f"every effect is taken to be a straight line, since {witness}"
 
     @property
     def monotone(self) -> bool:
@@ -340,4 +331,4 @@ def problem_of(
     known = None if horizon is None else int(horizon)
     left = (seen.whole, seen.hidden, seen.obstacle)
     given = (seen.graph, rules, known, int(seed), seen.links, bool(continuous), effects, *left)
-    return Problem(*given, assumed_lines=seen.assumed, mechanisms=seen.mechanisms)
+    return Problem(*given, mechanisms=seen.mechanisms)
