@@ -122,7 +122,8 @@ class Case:
 
 def now(learner, available=None, draws=(0.0, 0.0, 0.0)):
     """A situation in which these names are available."""
-    return Situation(np.array(draws), no_context(len(learner.graph)), learner.available(available))
+    more = np.full(max(learner.engine.draws - len(draws), 0), 0.5)
+    return Situation(np.append(draws, more), no_context(len(learner.graph)), learner.available(available))
 
 
 def index_of(learner, names):

@@ -85,7 +85,8 @@ def kept(state):
 
 def now(learner, context=None, draws=(0.37, 0.9, 0.5), **rest):
     """A situation; the second number lets epsilon-greedy compare."""
-    return Situation(np.array(draws), learner.context(context), **rest)
+    more = np.full(max(learner.engine.draws - len(draws), 0), 0.5)
+    return Situation(np.append(draws, more), learner.context(context), **rest)
 
 
 def assert_same_bits(one, other):

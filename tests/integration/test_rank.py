@@ -365,7 +365,8 @@ def test_the_command_ranks_and_draws(files, tmp_path):
     assert (tmp_path / "r.svg").read_text().startswith("<svg")
 
 
-def test_a_ranking_prints_as_the_command_does_and_becomes_a_frame(files):
+def test_a_ranking_prints_as_the_command_does_and_becomes_a_frame(files, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
     ranking = dob.rank(GRAPH, files[0], 1)
     code, printed, _ = dobandit("rank", *files, "-k", 1)
     assert (code, printed) == (0, f"{ranking}\n")

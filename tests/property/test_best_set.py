@@ -54,7 +54,7 @@ def boxes(plan, graph, rng, widest):
     for depth, v in enumerate(plan.actions.order.tolist()):
         name = graph.nodes[v - 1]
         for k in range(2 ** len(graph.parents(name))):
-            at = plan.steps["table"][depth] + k
+            at = plan.steps["table"][0, depth] + k
             ends = float(plan.low[at]), float(plan.high[at])
             found[name, tuple((k >> j) & 1 for j in range(len(graph.parents(name))))] = ends
     return found

@@ -60,9 +60,9 @@ def defined_index(engine, action):
     """value + c * root of the sum over nodes and members of weight_k (q_k + b_k^2), D by differences; half of the
     weight is the table's, and c^2 = 4 + log(1 + t / 500)."""
     graph, order = engine.problem.graph, engine.problem.order
-    state, steps, tables = engine.state, engine.evaluator.plan.steps, engine.evaluator.plan.tables
-    fill_tables(state, steps, tables)
-    at = {v: slice(*steps["table"][i : i + 2]) for i, v in enumerate(order)}
+    state, tables = engine.state, engine.evaluator.plan.tables
+    fill_tables(state, tables)
+    at = {v: slice(first, first + patterns) for v, first, patterns in tables.tables.tolist()}
     cells = {v: tables.mean[at[v]].copy() for v in order}
     variance = 0.0
     for v in (v for v in order if v not in action.ids):

@@ -41,7 +41,7 @@ from helpers.worlds import relaxed
         ({"model": paper.G4.graph}, SimulationError, "needs a model of its world, but got CausalGraph"),
         ({"policies": []}, SimulationError, "at least one policy"),
         ({"policies": ["ucb", "ucb", "ucb"]}, SimulationError, "listed twice"),
-        ({"policies": ["thompson"]}, PolicyError, "policies are"),
+        ({"policies": ["thomson-arms"]}, PolicyError, "policies are"),
         ({"policies": "ucb:scal=1"}, PolicyError, "Did you mean 'scale'"),
         ({"rounds": 0}, SimulationError, "rounds must be a whole number from 1"),
         ({"rounds": 10.0}, SimulationError, "rounds must be"),

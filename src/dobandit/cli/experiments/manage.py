@@ -242,7 +242,7 @@ def definition_rows(experiment: Experiment) -> list[Fact]:
         for name in graph.controllable
         if name not in (*rules["forbid"], *hidden) and name in rules.get("available", graph.controllable)
     ]
-    ways = ways_of(experiment.definition.learner)
+    ways = {} if problem.mechanisms is None else ways_of(experiment.definition.learner)
     most = [] if rules["budget"] is None else [f"at most {rules['budget']}"]
     most += [] if rules["total_cost"] is None else [f"what costs at most {rules['total_cost']:g}"]
     by_link: dict[str, list[str]] = {}
